@@ -1,0 +1,27 @@
+# Shortcuts for people who work on pgq; ./check.sh is what decides.
+.PHONY: check test bench demo fmt clean
+
+check:
+	./check.sh
+
+test: .venv
+	.venv/bin/python -m pytest -n auto
+
+bench: .venv
+	.venv/bin/python -m benchmarks
+
+demo:
+	./demo.sh
+
+fmt: .venv
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+clean:
+	rm -rf .cache .hypothesis .venv build dist
+
+.venv: pyproject.toml
+	python3 -m venv .venv
+	.venv/bin/pip install -q 'pip>=25.1'
+	.venv/bin/pip install -q -e '.[embedded,demo]' --group dev
+	touch .venv

@@ -1,0 +1,1 @@
+"""The demonstration that demo.sh runs: orders through pgq, with what goes wrong on a real day."""

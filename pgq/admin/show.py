@@ -1,0 +1,66 @@
+"""Showing one job: all that is kept about it."""
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import psycopg
+
+from pgq import db
+from pgq.calls import Call, Rows
+from pgq.errors import JobNotFound
+
+
+class JobDetail(NamedTuple):
+    """One job and its worker; the fields are the columns of show_job.sql."""
+
+    id: int
+    queue: str
+    kind: str
+    status: str
+    priority: int
+    attempts: int
+    max_attempts: int
+    snoozes: int
+    losses: int
+    unique_key: str | None
+    timeout: timedelta | None
+    created_at: datetime
+    scheduled_at: datetime
+    locked_at: datetime | None
+    cancel_requested_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime
+    worker_id: int | None
+    worker_host: str | None
+    worker_pid: int | None
+    payload: dict[str, Any]
+    result: Any
+    last_error: str | None
+
+
+class AttemptRow(NamedTuple):
+    """An attempt that did not succeed; the fields are the columns of list_attempts.sql."""
+
+    attempt: int
+    outcome: str
+    worker_id: int | None
+    started_at: datetime | None
+    finished_at: datetime
+    error: str
+    traceback: str | None
+
+
+def show_job(conn: psycopg.Connection[Any], job_id: int) -> tuple[JobDetail, list[AttemptRow]]:
+    """A job and its attempts that did not succeed, oldest first; JobNotFound if there is none."""
+    detail = db.run(conn, Call("show_job", {"id": job_id}, _read_detail))
+    if detail is None:
+        raise JobNotFound(job_id)
+    return detail, db.run(conn, Call("list_attempts", {"id": job_id}, _read_attempts))
+
+
+def _read_detail(rows: Rows) -> JobDetail | None:
+    return JobDetail._make(rows[0]) if rows else None
+
+
+def _read_attempts(rows: Rows) -> list[AttemptRow]:
+    return [AttemptRow._make(row) for row in rows]

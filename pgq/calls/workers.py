@@ -1,0 +1,111 @@
+"""Calls about workers: registration, heartbeat, reaping, waiting."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
+
+from pgq.calls import Call, Rows, nothing, scalar
+
+
+@dataclass(frozen=True, slots=True)
+class KindDefaults:
+    """What jobs of a kind get when they leave it out at enqueue."""
+
+    kind: str
+    queue: str | None
+    max_attempts: int | None
+    timeout: timedelta | None
+
+
+class Beat(NamedTuple):
+    """What a heartbeat heard; see sql/functions/heartbeat.sql."""
+
+    alive: bool
+    cancelled: list[int]
+    overdue: bool
+    reap_in: float | None
+
+
+class Reaped(NamedTuple):
+    """A job given back from a dead worker, and what became of it."""
+
+    job_id: int
+    queue: str
+    kind: str
+    worker_id: int
+    status: str
+
+
+def register(
+    *,
+    host: str,
+    pid: int,
+    version: str,
+    queues: Sequence[str],
+    kinds: Sequence[str] | None,
+    concurrency: int,
+    lock_key: int | None,
+) -> Call[int]:
+    """Make a worker known; gives its id."""
+    params = {
+        "host": host,
+        "pid": pid,
+        "version": version,
+        "queues": list(queues),
+        "kinds": None if kinds is None else list(kinds),
+        "concurrency": concurrency,
+        "lock_key": lock_key,
+    }
+    return Call("register_worker", params, scalar)
+
+
+def declare_kinds(kinds: Sequence[KindDefaults]) -> Call[None]:
+    """Record the defaults of kinds."""
+    params = {
+        "kinds": [kind.kind for kind in kinds],
+        "queues": [kind.queue for kind in kinds],
+        "max_attempts": [kind.max_attempts for kind in kinds],
+        "timeouts": [kind.timeout for kind in kinds],
+    }
+    return Call("declare_kinds", params, nothing)
+
+
+def heartbeat(worker_id: int, *, lock_key: int | None, draining: bool) -> Call[Beat]:
+    """Give a sign of life and hear what the worker must know."""
+    params = {"worker_id": worker_id, "lock_key": lock_key, "draining": draining}
+    return Call("beat_worker", params, lambda rows: Beat._make(rows[0]))
+
+
+def reap(*, limit: int = 1000) -> Call[list[Reaped]]:
+    """Declare dead workers dead and give back at most `limit` of their jobs."""
+    return Call("reap_jobs", {"limit": limit}, _read_reaped)
+
+
+def _read_reaped(rows: Rows) -> list[Reaped]:
+    return [Reaped._make(row) for row in rows]
+
+
+def set_waiting(worker_id: int, *, waiting: bool) -> Call[None]:
+    """Say whether an enqueue should wake this worker."""
+    return Call("set_waiting", {"worker_id": worker_id, "waiting": waiting}, nothing)
+
+
+def stop(worker_id: int) -> Call[None]:
+    """Say farewell."""
+    return Call("stop_worker", {"worker_id": worker_id}, nothing)
+
+
+def tidy() -> Call[None]:
+    """Forget workers and counters of long ago."""
+    return Call("tidy", {}, nothing)
+
+
+def lock(lock_key: int) -> Call[None]:
+    """Take the session lock by which others see that this process lives."""
+    return Call("lock_worker", {"lock_key": lock_key}, nothing)
+
+
+def backend_pid() -> Call[int]:
+    """The server process that answers."""
+    return Call("read_backend_pid", {}, scalar)

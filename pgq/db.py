@@ -1,0 +1,199 @@
+"""Connections, and the one place that speaks to the driver: DSNs, running calls, driver errors.
+
+Nothing here knows what a statement means, and nothing above here catches a psycopg error.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgq import _sql
+from pgq.calls import Call
+from pgq.calls.queues import schema_version
+from pgq.errors import (
+    Conflict,
+    ConnectionLost,
+    PgqError,
+    Refused,
+    SchemaMismatch,
+    Unavailable,
+    UsageError,
+    WorkerDead,
+)
+from pgq.text import safe
+
+T = TypeVar("T")
+
+AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
+
+LIBPQ_VARIABLES = ("PGSERVICE", "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER")
+
+_CONSTRAINTS = {
+    "jobs_queue": "queue: give 1 to 200 characters",
+    "jobs_kind": "kind: give 1 to 200 characters",
+    "jobs_unique_key_length": "unique key: give 1 to 500 characters",
+    "jobs_payload": "payload: must be a JSON object",
+    "jobs_payload_size": (
+        "payload: larger than the database allows (pgq.max_payload_bytes, by default 1048576 "
+        "bytes): store the data elsewhere and enqueue a reference to it"
+    ),
+    "jobs_max_attempts": "max_attempts: give a number from 1 to 1000000",
+    "jobs_scheduled_at": "scheduled_at: give a time between the years 1900 and 9998",
+    "jobs_timeout": "timeout: give a duration above 0 and at most 3650 days",
+    "jobs_shard": "shard: must be 0",
+}
+
+
+def resolve_dsn(explicit: str | None, environ: Mapping[str, str] | None = None) -> str | None:
+    """Which database: the given DSN, PGQ_DSN, DATABASE_URL, libpq's own variables ("" then).
+
+    None if nothing names one.
+    """
+    env = os.environ if environ is None else environ
+    for dsn in (explicit, env.get("PGQ_DSN"), env.get("DATABASE_URL")):
+        if dsn:
+            return dsn
+    return "" if any(env.get(name) for name in LIBPQ_VARIABLES) else None
+
+
+def conninfo(dsn: str, *, application_name: str) -> str:
+    """A connection string with our defaults added; UsageError if the DSN cannot be read."""
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        # libpq's message quotes the DSN, and the DSN may hold a password.
+        raise UsageError(
+            "the DSN cannot be read: write it like postgresql://user@host:5432/dbname "
+            "or host=... dbname=..., with special characters in a URL percent-encoded"
+        ) from None
+    if "application_name" not in given and not os.environ.get("PGAPPNAME"):
+        given["application_name"] = application_name
+    if "connect_timeout" not in given and not os.environ.get("PGCONNECT_TIMEOUT"):
+        given["connect_timeout"] = "10"
+    given["client_encoding"] = "utf8"
+    return make_conninfo("", **given)
+
+
+def describe(dsn: str) -> str:
+    """Which database a DSN names, without its secrets."""
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        return "an unreadable DSN"
+    service = given.get("service") or os.environ.get("PGSERVICE")
+    if service:
+        return f"service {service}"
+    host = given.get("host") or os.environ.get("PGHOST") or "the local socket"
+    port = given.get("port") or os.environ.get("PGPORT") or "5432"
+    database = given.get("dbname") or os.environ.get("PGDATABASE") or "the default database"
+    return safe(f"{database} at {host}:{port}")
+
+
+def connect(dsn: str, *, application_name: str = "pgq") -> psycopg.Connection[Any]:
+    """Open a connection in autocommit mode; Unavailable if there is none to be had."""
+    with connect_errors(dsn):
+        return psycopg.connect(conninfo(dsn, application_name=application_name), autocommit=True)
+
+
+async def connect_async(dsn: str, *, application_name: str) -> psycopg.AsyncConnection[Any]:
+    """Open an async connection in autocommit mode; Unavailable if there is none to be had."""
+    with connect_errors(dsn):
+        return await psycopg.AsyncConnection.connect(
+            conninfo(dsn, application_name=application_name), autocommit=True
+        )
+
+
+@contextmanager
+def connect_errors(dsn: str) -> Iterator[None]:
+    """Make a failed connection attempt an Unavailable that says which database."""
+    try:
+        yield
+    except psycopg.Error as error:
+        reason = safe(_first_line(error).removeprefix("connection failed: "))
+        raise Unavailable(
+            f"cannot connect to {describe(dsn)}: {reason or 'no reason given'}: "
+            "check the DSN, the password, and that the server runs"
+        ) from None
+
+
+def run(conn: psycopg.Connection[Any], call: Call[T]) -> T:
+    """Run a call on this connection and read its answer."""
+    with driver_errors():
+        cursor = conn.execute(statement(call.name), call.params)
+        return call.read(cursor.fetchall() if cursor.description else [])
+
+
+async def run_async(conn: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
+    """Run a call on this async connection and read its answer."""
+    with driver_errors():
+        cursor = await conn.execute(statement(call.name), call.params)
+        return call.read(await cursor.fetchall() if cursor.description else [])
+
+
+def rows(
+    conn: psycopg.Connection[Any], name: str, params: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Run sql/queries/NAME.sql and give its rows by column name, in the order of the columns."""
+    with driver_errors():
+        cursor = conn.execute(statement(name), params)
+        names = [column.name for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def statement(name: str) -> sql.SQL:
+    """The text of a query file, as the driver wants it."""
+    # The text comes from our own files, never from a user.
+    return sql.SQL(cast("Any", _sql.query(name)))
+
+
+def check_schema(conn: psycopg.Connection[Any]) -> None:
+    """Raise SchemaMismatch unless the schema in the database is the one this program needs."""
+    needed = _sql.migrations()[-1].number
+    found = run(conn, schema_version())
+    if found != needed:
+        raise SchemaMismatch(found=found, needed=needed)
+
+
+@contextmanager
+def driver_errors() -> Iterator[None]:
+    """Make psycopg's errors ours, once, here."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+def translate(error: psycopg.Error) -> PgqError:
+    """The error of ours that says what a driver error means to the one who must act."""
+    state = error.sqlstate or ""
+    line = safe(_first_line(error))
+    if state in ("42P01", "3F000", "42883") and "pgq" in line:
+        return SchemaMismatch(found=None, needed=_sql.migrations()[-1].number)
+    if state == "23514":
+        constraint = error.diag.constraint_name or ""
+        return UsageError(_CONSTRAINTS.get(constraint, f"refused by {constraint}: {line}"))
+    if state == "42501":
+        return Refused(f"the database role may not do this: {line}")
+    if state in ("40001", "40P01", "55P03", "57014"):
+        return Conflict(f"another transaction came between: {line}: run your transaction again")
+    if state == "PGQ01":
+        return WorkerDead(line)
+    if state[:2] in ("22", "54"):
+        return UsageError(f"refused by the database: {line}")
+    if state in ("25006", "57P01", "57P02", "57P03") or state[:2] in ("08", "53", "58"):
+        return ConnectionLost(f"the database is not available: {line}")
+    if not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return ConnectionLost(f"the connection to the database broke: {line}")
+    if not state and isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
+        return UsageError(f"refused before it was sent: {line}")
+    return PgqError(f"the database refused: {line} (SQLSTATE {state or 'none'})")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__

@@ -1,0 +1,142 @@
+"""Runs `async def` handlers on the event loop.
+
+A task is made for each slot, not for each job: a slot takes job after job, so that a handler which
+never waits costs no task, and one which waits is in a task of its own, as asyncio.timeout() and
+cancellation need. A new slot is started only when the others are waiting inside their handlers.
+"""
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from threading import Event
+
+from pgq.model import ClaimedJob, Verdict
+from pgq.registry import Handler
+from pgq.runner import Report, view
+from pgq.runner.interrupt import Interrupt, clock, deadline, interrupted
+from pgq.runner.verdict import raised, returned
+
+SLICE = 0.002
+"""Seconds that a slot runs jobs before it lets the event loop do other things."""
+
+
+@dataclass(slots=True)
+class _Running:
+    task: asyncio.Task[None]
+    job: ClaimedJob
+    deadline: float | None
+    interrupt: Interrupt | None = None
+    cancelled: Event | None = None
+    """Made only for a handler that takes the job, since an Event costs as much as a short job."""
+
+
+class CoroutineRunner:
+    """A Runner for async handlers."""
+
+    def __init__(self, handlers: Mapping[str, Handler], capacity: int, report: Report) -> None:
+        self.capacity = capacity
+        self._handlers = handlers
+        self._report = report
+        self._waiting: deque[ClaimedJob] = deque()
+        self._running: dict[int, _Running] = {}
+        self._slots: set[asyncio.Task[None]] = set()
+        # Handlers must not see what another one set in a context variable.
+        self._context = contextvars.copy_context()
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def submit(self, jobs: Iterable[ClaimedJob]) -> None:
+        self._waiting.extend(jobs)
+        self._fill()
+
+    def withdraw(self) -> list[ClaimedJob]:
+        jobs = list(self._waiting)
+        self._waiting.clear()
+        return jobs
+
+    def cancel(self, job_ids: Iterable[int]) -> None:
+        for job_id in job_ids:
+            if job_id in self._running:
+                self._interrupt(self._running[job_id], Interrupt.CANCEL)
+
+    def expire(self, now: float) -> None:
+        for running in list(self._running.values()):
+            if running.deadline is not None and running.deadline <= now:
+                self._interrupt(running, Interrupt.TIMEOUT)
+
+    def hand_back(self) -> None:
+        for running in list(self._running.values()):
+            self._interrupt(running, Interrupt.HAND_BACK)
+
+    def abandon(self) -> list[ClaimedJob]:
+        return [running.job for running in self._running.values()]
+
+    def _interrupt(self, running: _Running, cause: Interrupt) -> None:
+        if running.interrupt is None:
+            running.interrupt = cause
+            if running.cancelled is not None:
+                running.cancelled.set()
+            running.task.cancel()
+
+    def _fill(self) -> None:
+        """Start one more slot if jobs wait; look again once it has run to its first wait."""
+        if not self._waiting or len(self._slots) >= self.capacity:
+            return
+        loop = asyncio.get_running_loop()
+        slot = loop.create_task(self._serve(), context=self._context.copy())
+        self._slots.add(slot)
+        slot.add_done_callback(self._slot_ended)
+        loop.call_soon(self._fill)
+
+    def _slot_ended(self, slot: asyncio.Task[None]) -> None:
+        self._slots.discard(slot)
+        self._fill()
+
+    async def _serve(self) -> None:
+        """Run job after job, until none waits or a handler has changed the context."""
+        task = asyncio.current_task()
+        assert task is not None
+        clean = contextvars.copy_context()
+        pause_at = clock() + SLICE
+        while self._waiting:
+            job = self._waiting.popleft()
+            running = _Running(task, job, deadline(job, clock()))
+            self._running[job.id] = running
+            try:
+                verdict = await self._run(job, running)
+            finally:
+                del self._running[job.id]
+            self._report(job, verdict)
+            if contextvars.copy_context() != clean:
+                return
+            if clock() >= pause_at:
+                await asyncio.sleep(0)
+                pause_at = clock() + SLICE
+
+    async def _run(self, job: ClaimedJob, running: _Running) -> Verdict:
+        handler = self._handlers[job.kind]
+        try:
+            arguments = handler.binding.arguments(job.payload)
+            if handler.binding.job_parameter is not None:
+                running.cancelled = Event()
+                arguments[handler.binding.job_parameter] = view(job, running.cancelled)
+            return returned(await handler.function(**arguments))
+        except GeneratorExit:  # the event loop is being closed
+            raise
+        except asyncio.CancelledError as error:
+            if running.interrupt is None:
+                return raised(handler, job, error)
+            return interrupted(job, running.interrupt)
+        except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
+            return raised(handler, job, error)
+        finally:
+            while running.task.cancelling():
+                running.task.uncancel()

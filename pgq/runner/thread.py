@@ -1,0 +1,154 @@
+"""Runs blocking work in threads: `def` handlers, and commands.
+
+A thread cannot be stopped from outside. A job that was asked to stop keeps its slot, and gets its
+verdict, when its thread really ends; so it never runs again beside itself.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import Event
+from typing import Protocol
+
+from pgq.model import ClaimedJob, Failed, Verdict
+from pgq.registry import Handler
+from pgq.runner import Report, view
+from pgq.runner.interrupt import Interrupt, clock, deadline, interrupted
+from pgq.runner.verdict import MAX_ERROR, describe, raised, returned, storable
+
+
+class Perform(Protocol):
+    """Does one job; returns its verdict, or None if it stopped because `cancelled` was set."""
+
+    def __call__(self, job: ClaimedJob, cancelled: Event, /) -> Verdict | None: ...
+
+
+@dataclass(slots=True)
+class _Running:
+    job: ClaimedJob
+    deadline: float | None
+    interrupt: Interrupt | None = None
+    cancelled: Event = field(default_factory=Event)
+
+
+class ThreadRunner:
+    """A Runner whose jobs block a thread each."""
+
+    def __init__(
+        self,
+        perform: Perform,
+        capacity: int,
+        report: Report,
+        *,
+        overdue: Callable[[ClaimedJob], None],
+    ) -> None:
+        """`overdue` is told of each job that was asked to stop because its time is over."""
+        self.capacity = capacity
+        self._perform = perform
+        self._report = report
+        self._overdue = overdue
+        self._loop = asyncio.get_running_loop()
+        self._waiting: SimpleQueue[ClaimedJob] = SimpleQueue()
+        self._running: dict[int, _Running] = {}
+        self._ended: deque[tuple[ClaimedJob, Verdict]] = deque()
+        self._threads = 0
+        self._delivering = False
+
+    @property
+    def running(self) -> int:
+        return len(self._running) + len(self._ended)
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting.qsize()
+
+    def submit(self, jobs: Iterable[ClaimedJob]) -> None:
+        for job in jobs:
+            self._waiting.put(job)
+        wanted = min(self.capacity, len(self._running) + self._waiting.qsize())
+        while self._threads < wanted:
+            self._threads += 1
+            name = f"pgq-job-{self._threads}"
+            # A daemon, so that a handler that never ends cannot keep the process alive.
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def withdraw(self) -> list[ClaimedJob]:
+        jobs = []
+        while True:
+            try:
+                jobs.append(self._waiting.get_nowait())
+            except Empty:
+                return jobs
+
+    def cancel(self, job_ids: Iterable[int]) -> None:
+        for job_id in job_ids:
+            running = self._running.get(job_id)
+            if running is not None:
+                self._interrupt(running, Interrupt.CANCEL)
+
+    def expire(self, now: float) -> None:
+        for running in list(self._running.values()):
+            late = running.deadline is not None and running.deadline <= now
+            if late and running.interrupt is None:
+                self._interrupt(running, Interrupt.TIMEOUT)
+                self._overdue(running.job)
+
+    def hand_back(self) -> None:
+        for running in list(self._running.values()):
+            self._interrupt(running, Interrupt.HAND_BACK)
+
+    def abandon(self) -> list[ClaimedJob]:
+        return [running.job for running in list(self._running.values())]
+
+    @staticmethod
+    def _interrupt(running: _Running, cause: Interrupt) -> None:
+        if running.interrupt is None:
+            running.interrupt = cause
+            running.cancelled.set()
+
+    def _serve(self) -> None:
+        while True:
+            job = self._waiting.get()
+            running = _Running(job, deadline(job, clock()))
+            self._running[job.id] = running
+            try:
+                verdict = self._perform(job, running.cancelled)
+            except Exception as error:  # noqa: BLE001 - a thread of the worker must not end
+                verdict = Failed(storable(describe(error), MAX_ERROR))
+            if verdict is None:
+                verdict = interrupted(job, running.interrupt or Interrupt.HAND_BACK)
+            self._ended.append((job, verdict))
+            del self._running[job.id]
+            if not self._delivering:
+                self._delivering = True
+                try:
+                    self._loop.call_soon_threadsafe(self._deliver)
+                except RuntimeError:  # the event loop is closed: the process is about to end
+                    return
+
+    def _deliver(self) -> None:
+        # The flag first: what is appended from now on schedules another delivery.
+        self._delivering = False
+        while self._ended:
+            self._report(*self._ended[0])
+            self._ended.popleft()
+
+
+def handler_perform(handlers: Mapping[str, Handler]) -> Perform:
+    """Perform jobs by calling `def` handlers."""
+
+    def perform(job: ClaimedJob, cancelled: Event, /) -> Verdict | None:
+        handler = handlers[job.kind]
+        try:
+            arguments = handler.binding.arguments(job.payload)
+            if handler.binding.job_parameter is not None:
+                arguments[handler.binding.job_parameter] = view(job, cancelled)
+            return returned(handler.function(**arguments))
+        except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
+            # A handler that gave up because it was asked to ends as what was asked for.
+            return None if cancelled.is_set() else raised(handler, job, error)
+
+    return perform

@@ -1,0 +1,94 @@
+"""What a handler's return value or exception means. Pure."""
+
+import traceback
+from typing import Any
+
+from pgq.errors import PayloadError
+from pgq.model import Buried, Cancelled, ClaimedJob, Done, Failed, Snoozed, Verdict
+from pgq.policy import retry_delay
+from pgq.registry import Cancel, Fail, Handler, Retry
+from pgq.registry.binding import Misfit
+from pgq.registry.outcomes import Snooze
+from pgq.text import dump_json
+
+MAX_RESULT = 1_048_576
+"""Longest JSON text of a result, in bytes, that is kept."""
+
+MAX_ERROR = 2_000
+MAX_TRACEBACK = 20_000
+
+DONE = Done()
+
+
+def returned(value: Any) -> Verdict:
+    """What a handler's return value means: a snooze, or done with a result.
+
+    The work is done whatever the result is: one that cannot be kept is dropped with a note, since
+    to run the job again would repeat its side effects.
+    """
+    if value is None:
+        return DONE
+    if isinstance(value, Snooze):
+        return Snoozed(value.delay)
+    try:
+        text = dump_json(value, what="result")
+    except PayloadError as error:
+        return Done(note=f"result dropped: {storable(str(error), MAX_ERROR)}")
+    size = len(text.encode())
+    if size > MAX_RESULT:
+        return Done(note=f"result dropped: {size} bytes, and at most {MAX_RESULT} are kept")
+    return Done(result=text)
+
+
+def raised(handler: Handler, job: ClaimedJob, error: BaseException) -> Verdict:
+    """What an exception that left a handler means."""
+    match error:
+        case Cancel():
+            return Cancelled(storable(error.reason, MAX_ERROR))
+        case Fail():
+            return Buried(storable(error.reason, MAX_ERROR), trace(error))
+        case Misfit():
+            return Buried(storable(f"payload does not fit: {error}", MAX_ERROR))
+        case Retry(reason=reason, after=after) if after is not None:
+            return Failed(storable(reason, MAX_ERROR), trace(error), after)
+        case Retry(reason=reason):
+            return _failed(handler, job, reason, error)
+        case _:
+            return _failed(handler, job, describe(error), error)
+
+
+def _failed(handler: Handler, job: ClaimedJob, text: str, error: BaseException) -> Failed:
+    shown = storable(text, MAX_ERROR)
+    try:
+        delay = retry_delay(handler.retry, job.attempts)
+    except Exception as broken:  # noqa: BLE001 - the policy is the application's code
+        shown = f"{shown} (and its retry policy failed: {storable(describe(broken), 200)})"
+        delay = None
+    return Failed(shown, trace(error), delay)
+
+
+def describe(error: BaseException) -> str:
+    """An exception as one line: its type and its text."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - __str__ is the application's code
+        text = "(its text cannot be read)"
+    name = type(error).__qualname__
+    return f"{name}: {text}" if text else name
+
+
+def trace(error: BaseException) -> str:
+    """The traceback, cut in the middle if it is long."""
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception:  # noqa: BLE001 - __str__ and __repr__ are the application's code
+        text = f"{type(error).__qualname__} (its traceback cannot be written)"
+    return storable(text, MAX_TRACEBACK)
+
+
+def storable(text: str, limit: int) -> str:
+    """Text that PostgreSQL can hold, at most about `limit` characters, cut in the middle."""
+    if len(text) > limit:
+        half = limit // 2
+        text = f"{text[:half]} ... {len(text) - 2 * half} characters cut ... {text[-half:]}"
+    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,220 @@
+"""The claim loop: looks for due jobs whenever a lane has room, and rests when there is nothing.
+
+An idle worker says that it waits, commits, and looks once more; an enqueue that begins later wakes
+it. One that began earlier and commits later does not, so it looks again after 20, 40, 80 ... ms, up
+to the poll. It stays "waiting" through short bursts, and takes it back only after a second of
+steady work, since each change is a write.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+from pgq.calls import Call
+from pgq.calls import jobs as calls
+from pgq.calls.workers import set_waiting
+from pgq.errors import Conflict, Unavailable
+from pgq.model import ClaimedJob, HandedBack
+from pgq.runner import Report
+from pgq.runner.interrupt import clock
+from pgq.worker import log
+from pgq.worker.lane import Lane
+from pgq.worker.link import FIRST_WAIT, Link, next_wait
+
+FIRST_LOOK = 0.02
+STEADY = 1.0
+"""Seconds of work without a pause after which the worker no longer says that it waits."""
+FULL = 0.1
+"""The same, while every slot is taken: to wake this worker would be in vain."""
+FULL_EVERY = 1.0
+FULL_SHARE = 20
+"""A full look waits for this many times what the last one took: at most 5 % of the time."""
+
+
+class ClaimLoop:
+    """Claims for the lanes of one worker."""
+
+    def __init__(
+        self,
+        link: Link,
+        lanes: Sequence[Lane],
+        *,
+        report: Report,
+        held: set[int],
+        poll: float,
+        drain: bool,
+    ) -> None:
+        """`held`: ids of the jobs this process knows of, until their end is written."""
+        self.link = link
+        self._lanes = lanes
+        self._report = report
+        self._held = held
+        self._poll = poll
+        self._drain = drain
+        self._worker_id = 0
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+        self._stopping = False
+        self._waiting = False
+        self._woken = False
+        self._working_since: float | None = None
+        self.drained = asyncio.Event()
+        """Set when full looks found nothing due and nothing is held; for --drain."""
+
+    def wake(self) -> None:
+        """Jobs may be due: look."""
+        self._woken = True
+        self._news.set()
+
+    def made_room(self) -> None:
+        """A job ended: there may be room for another."""
+        self._room.set()
+
+    def stop(self) -> None:
+        """Claim nothing more; run() ends soon, when the claim under way is answered."""
+        self._stopping = True
+        self._news.set()
+        self._room.set()
+
+    async def run(self, worker_id: int, *, pooled: bool) -> None:
+        """Look and claim for this worker until stop(); `pooled`: it cannot be woken."""
+        self._worker_id = worker_id
+        rest = FIRST_LOOK
+        while not self._stopping:
+            self._news.clear()
+            self._room.clear()
+            self._hand_back_stale()
+            woken, self._woken = self._woken, False
+            lanes = [lane for lane in self._lanes if lane.room() > 0]
+            if not lanes:
+                await self._full_house()
+                continue
+            found, filled = await self._look(lanes, woken=woken)
+            if filled:
+                await self._steady()
+                continue
+            self._working_since = None
+            rest = FIRST_LOOK if found or woken else min(rest * 2, self._poll)
+            if not self._waiting and not pooled:
+                await self._say(waiting=True)
+                continue  # look once more, for what was enqueued before this was committed
+            if not found:
+                self._note_drained()
+            await self._pause(self._news, rest * random.uniform(0.8, 1.2))
+
+    async def _look(self, lanes: Sequence[Lane], *, woken: bool) -> tuple[bool, bool]:
+        """Claim for each lane: (something was found, a lane got all it asked for)."""
+        found = filled = False
+        for lane in lanes:
+            room = lane.room()
+            jobs = await self._claim(lane, room, full=clock() >= lane.full_at)
+            if not jobs and woken and not self._just_full(lane):
+                jobs = await self._claim(lane, room, full=True)
+            found = found or bool(jobs)
+            filled = filled or len(jobs) >= room
+        return found, filled
+
+    def _just_full(self, lane: Lane) -> bool:
+        """Whether a full look would come before its share of the time."""
+        return clock() < lane.full_at - FULL_EVERY
+
+    async def _claim(self, lane: Lane, room: int, *, full: bool) -> list[ClaimedJob]:
+        places = None if full else lane.places.next()
+        full = lane.looked_full = places is None
+        if full:
+            lane.places.rotate()
+        call = calls.claim(
+            self._worker_id,
+            queues=lane.places.queues(),
+            limit=room,
+            kinds=lane.kinds,
+            places=places,
+        )
+        began = clock()
+        look = await self._send(call)
+        if look is None:
+            return []
+        if full:
+            took = clock() - began
+            lane.full_at = clock() + max(FULL_EVERY, FULL_SHARE * took)
+        lane.places.note(look, full=full, limit=room)
+        if look.jobs:
+            self._held.update(job.id for job in look.jobs)
+            lane.take(look.jobs)
+        return look.jobs
+
+    async def _send(self, call: Call[calls.Look]) -> calls.Look | None:
+        """Claim; if the reply is lost, give back what was claimed unheard, and claim again.
+
+        None if the worker stops meanwhile: then its farewell gives those back.
+        """
+        wait = FIRST_WAIT
+        lost = False
+        while True:
+            try:
+                if lost:
+                    await self._give_back_unheard()
+                look = await self.link.run_once(call)
+            except (Unavailable, Conflict) as error:
+                if not lost:
+                    log.warning("database lost", loop="claim", error=str(error))
+                lost = True
+                if self._stopping:
+                    return None
+                await asyncio.sleep(wait * random.uniform(0.5, 1.0))
+                wait = next_wait(wait)
+            else:
+                if lost:
+                    log.info("database back", loop="claim")
+                return look
+
+    async def _give_back_unheard(self) -> None:
+        queues = self._lanes[0].places.queues()
+        running = await self.link.run_once(calls.running(self._worker_id, queues=queues))
+        for job in running:
+            if job.id not in self._held:
+                self._held.add(job.id)
+                self._report(job, HandedBack())
+
+    def _hand_back_stale(self) -> None:
+        for lane in self._lanes:
+            for job in lane.stale():
+                self._report(job, HandedBack())
+
+    async def _full_house(self) -> None:
+        """Wait until a lane has room."""
+        wait = FULL if self._waiting else STEADY
+        if not await self._pause(self._room, wait) and self._waiting:
+            await self._say(waiting=False)
+
+    async def _steady(self) -> None:
+        now = clock()
+        if self._working_since is None:
+            self._working_since = now
+        elif self._waiting and now - self._working_since > STEADY:
+            await self._say(waiting=False)
+        # Let the runners and the finish loop have their turn.
+        await asyncio.sleep(0)
+
+    async def _say(self, *, waiting: bool) -> None:
+        await self.link.run(set_waiting(self._worker_id, waiting=waiting))
+        self._waiting = waiting
+
+    @staticmethod
+    async def _pause(event: asyncio.Event, seconds: float) -> bool:
+        """Wait for the event, at most so long; whether it came."""
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _note_drained(self) -> None:
+        """For --drain: all is done if full looks found nothing, and nothing is held."""
+        if not self._drain or self._held:
+            return
+        if all(lane.looked_full for lane in self._lanes):
+            self.drained.set()
+        for lane in self._lanes:
+            lane.full_at = 0.0

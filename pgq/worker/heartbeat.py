@@ -1,0 +1,185 @@
+"""The heartbeat: a thread and a connection of its own, so that no handler can delay a beat.
+
+On that connection the worker holds the session advisory lock by which others see that it lives,
+and listens on its channel. Through a transaction pooler neither works: then the beats alone tell
+that it lives (for the visibility timeout), and it finds its jobs by polling.
+"""
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from pgq import db
+from pgq.calls import workers as calls
+from pgq.errors import PgqError, Unavailable
+from pgq.notify import Interrupt, Listener, channel, sleep
+from pgq.runner.interrupt import clock
+from pgq.worker import log
+
+PERIOD = 2.0
+"""Seconds between two beats; well below the 4 after which a worker is looked at."""
+
+UPKEEP = 60.0
+"""Seconds between two rounds of upkeep."""
+
+RETRY = 0.5
+"""Seconds at most between two attempts to beat again after a loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hears:
+    """Whom the heartbeat tells what it heard; each is called from its thread."""
+
+    woken: Callable[[], None]
+    """Jobs may be due."""
+    cancelled: Callable[[list[int]], None]
+    """These running jobs were asked to cancel."""
+    dead: Callable[[], None]
+    """Others declared this worker dead."""
+
+
+class Heartbeat:
+    """Beats until stopped."""
+
+    def __init__(self, dsn: str, hears: Hears) -> None:
+        self._dsn = dsn
+        self._hears = hears
+        self._stop = threading.Event()
+        self._interrupt = Interrupt()
+        self._thread: threading.Thread | None = None
+        self._conn: psycopg.Connection[Any] | None = None
+        self._listener: Listener | None = None
+        self._lock_key: int | None = None
+        self._upkeep_at = 0.0
+        self.worker_id = 0
+        self.draining = False
+
+    def connect(self) -> int | None:
+        """Connect, and take the lock; gives its key, or None through a pooler."""
+        conn = db.connect(self._dsn, application_name="pgq worker heartbeat")
+        try:
+            with db.driver_errors():
+                # A beat that the server forgets in a crash is followed by another one.
+                conn.execute("set synchronous_commit = off")
+            key = None
+            if db.run(conn, calls.backend_pid()) == conn.info.backend_pid:
+                key = random.SystemRandom().randrange(1, 2**63)
+                db.run(conn, calls.lock(key))
+            else:
+                conn.prepare_threshold = None
+            self._conn, self._lock_key = conn, key
+        except BaseException:
+            conn.close()
+            raise
+        return key
+
+    def start(self, worker_id: int) -> None:
+        """Beat for this worker from now on; connect() comes first."""
+        self.worker_id = worker_id
+        self._listen()
+        self._thread = threading.Thread(target=self._run, name="pgq-heartbeat", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Beat no more, and release the lock."""
+        self._stop.set()
+        self._interrupt.set()
+        if self._thread is not None:
+            self._thread.join(timeout=PERIOD * 2)
+        self._close()
+        self._interrupt.close()
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        """The connection that connect() made, for what comes before start()."""
+        assert self._conn is not None
+        return self._conn
+
+    @property
+    def pooled(self) -> bool:
+        """Whether a pooler stands between: no lock is held and nothing is heard."""
+        return self._lock_key is None
+
+    def _run(self) -> None:
+        lost = False
+        refused = ""
+        while not self._stop.is_set():
+            try:
+                if self._conn is None:
+                    self.connect()
+                    self._listen()
+                conn = self._conn
+                assert conn is not None
+                if lost:
+                    log.info("database back", loop="heartbeat")
+                    lost = False
+                    self._hears.woken()
+                beat = self._beat(conn)
+                self._keep_up(conn)
+                if beat.reap_in is not None and beat.reap_in < PERIOD:
+                    self._pause(beat.reap_in)
+                    self._reap(conn)
+                    self._pause(PERIOD - beat.reap_in)
+                else:
+                    if beat.overdue:
+                        self._reap(conn)
+                    self._pause(PERIOD)
+            except Unavailable as error:
+                self._close()
+                if not lost:
+                    log.warning("database lost", loop="heartbeat", error=str(error))
+                    lost = True
+                self._stop.wait(RETRY * random.uniform(0.5, 1.0))
+            except PgqError as error:
+                if str(error) != refused:
+                    log.error("heartbeat refused", error=str(error))
+                    refused = str(error)
+                self._stop.wait(PERIOD)
+
+    def _listen(self) -> None:
+        self._listener = None if self.pooled else Listener(self.connection, channel(self.worker_id))
+
+    def _beat(self, conn: psycopg.Connection[Any]) -> calls.Beat:
+        beat = db.run(
+            conn,
+            calls.heartbeat(self.worker_id, lock_key=self._lock_key, draining=self.draining),
+        )
+        if not beat.alive:
+            self._stop.set()
+            self._hears.dead()
+        elif beat.cancelled:
+            self._hears.cancelled(beat.cancelled)
+        return beat
+
+    def _keep_up(self, conn: psycopg.Connection[Any]) -> None:
+        """Once a minute: what no silence announces, jobs of workers that are unknown or stopped."""
+        if clock() >= self._upkeep_at:
+            self._upkeep_at = clock() + UPKEEP * random.uniform(0.8, 1.2)
+            self._reap(conn)
+            db.run(conn, calls.tidy())
+
+    def _reap(self, conn: psycopg.Connection[Any]) -> None:
+        if self._stop.is_set():
+            return
+        reaped = db.run(conn, calls.reap())
+        for worker_id in sorted({job.worker_id for job in reaped}):
+            jobs = [job for job in reaped if job.worker_id == worker_id]
+            log.warning("dead worker's jobs given back", worker=f"w-{worker_id}", jobs=len(jobs))
+
+    def _pause(self, seconds: float) -> None:
+        """Wait; tell of each notification on the way."""
+        until = clock() + seconds
+        while (left := until - clock()) > 0 and not self._stop.is_set():
+            if self._listener is None:
+                sleep(left, self._interrupt)
+            elif self._listener.wait(left, self._interrupt):
+                self._hears.woken()
+
+    def _close(self) -> None:
+        if self._conn is not None:
+            conn, self._conn = self._conn, None
+            conn.close()

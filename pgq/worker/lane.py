@@ -1,0 +1,142 @@
+"""A lane: the kinds that one runner runs, the places where their claims ended, and how many to ask.
+
+A worker holds claimed jobs that have not started only for what it will start within about 0.2 s,
+by its measured rate: attempts are charged at claim, and a job that kills the worker takes what was
+claimed beside it along.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from pgq.model import ClaimedJob, Verdict
+from pgq.runner import Report, Runner
+from pgq.runner.interrupt import clock
+from pgq.worker.places import Places
+
+AHEAD = 0.2
+"""Seconds of work, by the measured rate, that may wait claimed."""
+
+MAX_AHEAD = 1000
+BATCH = 500
+"""Jobs per claim at most."""
+
+SLOW = 0.1
+"""A handler that takes longer on average than this many seconds gets nothing ahead."""
+
+STALE = 1.0
+"""Seconds after which a claimed job that could not start is handed back."""
+
+WINDOW = 0.01
+"""Seconds over which the rate is measured at least."""
+
+
+class Pace:
+    """The rate at which jobs end while the runner is busy, in jobs a second."""
+
+    def __init__(self) -> None:
+        self.rate = 0.0
+        self._ended = 0
+        self._since: float | None = None
+
+    def started(self, now: float) -> None:
+        """The runner has work."""
+        if self._since is None:
+            self._since, self._ended = now, 0
+
+    def ended(self, now: float, *, idle: bool) -> None:
+        """A job ended; `idle`: it was the last one."""
+        self._ended += 1
+        if self._since is None:
+            return
+        elapsed = now - self._since
+        if elapsed >= WINDOW or idle:
+            rate = self._ended / max(elapsed, 1e-6)
+            weight = min(1.0, elapsed / 0.1) if self.rate else 1.0
+            self.rate += (rate - self.rate) * max(weight, 0.1)
+            self._since, self._ended = (None if idle else now), 0
+
+
+class Lane:
+    """One runner with its kinds and places."""
+
+    def __init__(
+        self,
+        kinds: Sequence[str] | None,
+        queues: Sequence[str],
+        *,
+        timeouts: Mapping[str, timedelta] | None = None,
+    ) -> None:
+        """`timeouts`: by kind, for jobs without one of their own (a plain INSERT)."""
+        self._timeouts = timeouts
+        self.kinds = None if kinds is None else list(kinds)
+        self.places = Places(list(queues))
+        self.pace = Pace()
+        self.full_at = 0.0
+        """When the next full look is due."""
+        self.looked_full = False
+        """Whether the last look was a full one."""
+        self._runner: Runner | None = None
+        self._moved_at = clock()
+
+    def attach(self, runner: Runner) -> None:
+        """Use this runner."""
+        self._runner = runner
+
+    @property
+    def runner(self) -> Runner:
+        """The runner."""
+        assert self._runner is not None
+        return self._runner
+
+    def reporting(self, report: Report) -> Report:
+        """`report`, with the pace measured on the way."""
+
+        def noted(job: ClaimedJob, verdict: Verdict) -> None:
+            self._moved_at = now = clock()
+            runner = self.runner
+            self.pace.ended(now, idle=not runner.running and not runner.waiting)
+            report(job, verdict)
+
+        return noted
+
+    @property
+    def busy(self) -> bool:
+        """Whether jobs run or wait here."""
+        return bool(self.runner.running or self.runner.waiting)
+
+    def room(self) -> int:
+        """How many jobs to claim now; 0 when enough are held."""
+        runner = self.runner
+        free = max(0, runner.capacity - runner.running - runner.waiting)
+        ahead = self._ahead() - max(0, runner.running + runner.waiting - runner.capacity)
+        wanted = free + max(0, ahead)
+        # Not a job at a time while plenty are held: claims cost least in batches.
+        if free == 0 and wanted < min(BATCH, self._ahead()) // 2:
+            return 0
+        return min(BATCH, wanted)
+
+    def _ahead(self) -> int:
+        if self.pace.rate * SLOW < min(self.runner.running, self.runner.capacity):
+            return 0  # by Little's law the handlers take longer than SLOW each
+        return min(MAX_AHEAD, int(self.pace.rate * AHEAD))
+
+    def take(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Run these."""
+        now = clock()
+        if not self.runner.waiting:
+            self._moved_at = now
+        self.pace.started(now)
+        timeouts = self._timeouts
+        if timeouts:
+            jobs = [
+                job._replace(timeout=timeouts.get(job.kind)) if job.timeout is None else job
+                for job in jobs
+            ]
+        self.runner.submit(jobs)
+
+    def stale(self) -> list[ClaimedJob]:
+        """Jobs that were held for a second and could not start: to be handed back."""
+        if not self.runner.waiting or clock() - self._moved_at < STALE:
+            return []
+        self.pace.rate = 0.0
+        return self.runner.withdraw()

@@ -1,0 +1,1 @@
+"""The commands, a module each; what a command needs is imported when it runs."""

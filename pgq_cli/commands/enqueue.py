@@ -1,0 +1,153 @@
+"""`pgq enqueue`: one job from the arguments, or many from a file."""
+
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from pgq.errors import UsageError
+from pgq_cli.options import duration, instant, new_app
+
+app = new_app()
+
+
+@app.command()
+def enqueue(
+    ctx: typer.Context,
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KIND]", help="The job's kind; without it, the payload's `type` is the kind."
+        ),
+    ] = None,
+    payload: Annotated[
+        str | None, typer.Argument(metavar="[JSON]", help="A JSON object; - reads it from stdin.")
+    ] = None,
+    *,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", "-f", metavar="PATH", help="A line a job; - reads from stdin."),
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="The queue.")
+    ] = None,
+    priority: Annotated[
+        int, typer.Option("--priority", "-p", metavar="N", help="Higher comes first.")
+    ] = 0,
+    delay: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Due after this long: 90s, 5m, 2h, 1d.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Due then: 2030-01-31T08:00:00Z.")
+    ] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option(metavar="N", help="Failed for good after so many attempts.")
+    ] = None,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long an attempt may take.")
+    ] = None,
+    unique: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Not if an unfinished job has this key: then that job."),
+    ] = None,
+) -> None:
+    """Enqueue a job and print its id; or all jobs of a file, in one transaction.
+
+    A file has a JSON object on each line: {"kind": ..., "payload": ...}, and optionally queue,
+    priority, scheduled_at, max_attempts, timeout and unique_key. What a line leaves out comes from
+    KIND and the options. If any line is no job, the lines are named and nothing is enqueued.
+
+    \b
+    Examples:
+      pgq enqueue send_email '{"to": "a@example.org"}' --delay 5m
+      pgq enqueue '{"type": "send_email", "to": "a@example.org"}'
+      pgq enqueue --file jobs.jsonl --queue mail
+    """
+    if delay is not None and at is not None:
+        raise UsageError("give --delay or --at, not both")
+    options: dict[str, Any] = {
+        "queue": queue,
+        "priority": priority,
+        "delay": duration("--delay", delay),
+        "scheduled_at": instant("--at", at),
+        "max_attempts": max_attempts,
+        "timeout": duration("--timeout", timeout),
+    }
+    if file is None:
+        _enqueue_one(ctx, kind, payload, options | {"unique_key": unique})
+    elif payload is not None or unique is not None:
+        raise UsageError("with --file, payloads and unique keys are in the lines")
+    else:
+        _enqueue_file(ctx, file, {"kind": kind, **options})
+
+
+def _enqueue_one(
+    ctx: typer.Context, kind: str | None, payload: str | None, options: dict[str, Any]
+) -> None:
+    from pgq import client
+    from pgq.admin.lines import kind_of
+    from pgq.model import NewJob
+    from pgq.text import load_object
+    from pgq_cli import connection, console
+
+    if payload is None and kind is not None and (kind == "-" or kind.lstrip().startswith("{")):
+        kind, payload = None, kind
+    if kind is None and payload is None:
+        raise UsageError("give a kind, a payload with a type, or --file: see pgq enqueue --help")
+    content = {} if payload is None else load_object(_stdin() if payload == "-" else payload)
+    if kind is None:
+        kind = kind_of(content)
+    client.check(NewJob(kind, content, **options))
+    with connection.connect(ctx) as conn:
+        done = client.enqueue(conn, kind, content, **options)
+    console.emit(f"{done.id}\n", machine=True)
+    if done.duplicate:
+        console.talk(f"pgq: duplicate of job {done.id}, which has this unique key")
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"payload: stdin is not UTF-8 text at byte {error.start + 1}") from None
+
+
+def _enqueue_file(ctx: typer.Context, path: str, defaults: dict[str, Any]) -> None:
+    from time import monotonic
+
+    from pgq.admin import load
+    from pgq_cli import connection, console
+    from pgq_cli.progress import progress
+
+    start = monotonic()
+    with _opened(path) as stream, connection.connect(ctx) as conn, load.spool() as ready:
+        try:
+            with progress("checking", _size(stream), "bytes") as advance:
+                load.read(conn, stream, ready, defaults=defaults, advance=advance)
+        except load.BadLines as error:
+            for line in error.named:
+                console.talk(f"pgq: {line}")
+            raise
+        with progress("enqueuing", ready.jobs, "jobs") as advance:
+            loaded = load.send(conn, ready, advance=advance)
+    seconds = monotonic() - start
+    console.emit(f"enqueued {loaded.enqueued}, duplicates {loaded.duplicates}\n")
+    console.talk(f"pgq: {ready.jobs} jobs in {seconds:.1f} s, {ready.jobs / seconds:,.0f} a second")
+
+
+def _opened(path: str) -> IO[bytes]:
+    if path == "-":
+        return sys.stdin.buffer
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        raise UsageError(f"--file: {path}: {error.strerror}") from None
+
+
+def _size(stream: IO[bytes]) -> int | None:
+    """How many bytes a file has; None for a pipe."""
+    status = os.fstat(stream.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -1,0 +1,80 @@
+"""Which database a command works on, and the way to it.
+
+In this order: --dsn, PGQ_DSN, DATABASE_URL, libpq's own variables, and where none of them names a
+database, the private server, if the extra `embedded` is installed. What works on by itself
+(`service`) does not fall back to it unasked: a service must not work on an empty private database
+because a variable is missing.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pgq import db, embedded, migrate
+from pgq.calls.queues import schema_version
+from pgq.errors import SchemaMismatch, Unavailable, UsageError
+from pgq_cli import console
+
+if TYPE_CHECKING:
+    import psycopg
+
+HOW_TO_NAME = "name one with --dsn, PGQ_DSN or DATABASE_URL"
+
+
+def connect(ctx: typer.Context) -> "psycopg.Connection[Any]":
+    """A connection to the database of this command, whose schema is the one we need."""
+    conn = open_without_check(ctx)
+    db.check_schema(conn)
+    return conn
+
+
+def open_without_check(ctx: typer.Context) -> "psycopg.Connection[Any]":
+    """A connection, for what works without our schema."""
+    return db.connect(resolve(ctx), application_name=f"pgq {ctx.info_name}")
+
+
+def resolve(ctx: typer.Context, *, service: bool = False, private: bool = False) -> str:
+    """The DSN to work on; the private server is started, and has the schema, if that is it.
+
+    `service`: this command works on by itself. `private`: --embedded was given.
+    """
+    given = named(ctx)
+    if private:
+        if ctx.obj:
+            raise UsageError("give --dsn or --embedded, not both")
+    elif given is not None:
+        return given
+    if not embedded.available():
+        raise Unavailable(
+            f"no database is named: {HOW_TO_NAME}, or install a private server with "
+            "pip install 'pgq-toolkit[embedded]'"
+        )
+    if service and not private and not console.is_attended():
+        raise Unavailable(
+            f"no database is named: {HOW_TO_NAME}, or work on the private server with --embedded"
+        )
+    return _private_server()
+
+
+def named(ctx: typer.Context) -> str | None:
+    """The DSN that option or environment name; None if they name none."""
+    return db.resolve_dsn(ctx.obj)
+
+
+def _private_server() -> str:
+    dsn = embedded.ensure()
+    with db.connect(dsn, application_name="pgq") as conn:
+        fresh = not _has_schema(conn)
+        if fresh:
+            migrate.install(conn)
+    news = ", the schema was installed" if fresh else ""
+    console.talk(f"pgq: no database is named: using the private server (pgq server status){news}")
+    return dsn
+
+
+def _has_schema(conn: "psycopg.Connection[Any]") -> bool:
+    try:
+        db.run(conn, schema_version())
+    except SchemaMismatch:
+        return False
+    return True

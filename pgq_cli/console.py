@@ -1,0 +1,71 @@
+"""The terminal: data to stdout, talk to stderr. Nothing else in pgq_cli writes to them."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import TextIO, cast
+
+from pgq.text import safe
+from pgq_cli import render
+from pgq_cli.render import Output
+
+
+def emit(text: str, *, machine: bool = False) -> None:
+    """Write data to stdout; what a program reads is UTF-8, whatever the locale says."""
+    stdout = cast("TextIO", sys.stdout)
+    if machine and stdout.encoding.lower() != "utf-8":
+        _reconfigure(stdout, encoding="utf-8")
+    stdout.write(text)
+
+
+def emit_rows(
+    columns: Sequence[str],
+    rows: Sequence[render.Row],
+    output: Output,
+    *,
+    shown: Sequence[str] | None = None,
+    empty: str = "",
+) -> None:
+    """Write rows in the wanted form; a table without any says `empty` on stderr instead."""
+    text = render.listing(columns, rows, output, shown=shown, width=width())
+    emit(text, machine=output is not Output.TABLE)
+    if not rows and output is Output.TABLE:
+        talk(empty)
+
+
+def talk(text: str) -> None:
+    """Say one line on stderr."""
+    sys.stderr.write(safe(text) + "\n")
+
+
+def width() -> int | None:
+    """How wide a table may be: the terminal's width, or None where stdout is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def is_attended() -> bool:
+    """Whether a person is at a terminal, to read and to answer."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def escape_unwritable() -> None:
+    """Let a character that the locale cannot write be escaped, instead of ending the program."""
+    for stream in (sys.stdout, sys.stderr):
+        _reconfigure(stream, errors="backslashreplace")
+
+
+def flush() -> None:
+    """Hand over what was written; this is where a reader that went away is noticed."""
+    sys.stdout.flush()
+
+
+def silence_stdout() -> None:
+    """Let what is still to be written go nowhere, after the reader of stdout went away."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _reconfigure(stream: TextIO, **settings: str) -> None:
+    change = getattr(stream, "reconfigure", None)
+    if change is not None:
+        change(**settings)

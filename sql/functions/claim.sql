@@ -1,0 +1,126 @@
+-- Claims due jobs for a worker: at most p_limit, in order of priority, time due and arrival.
+--
+-- Takes: the worker; the queues in the order to look; the kinds it can run (null: any); and
+-- optionally where to start. Without starting places it makes a full look: over every priority
+-- of each queue, from the start. With them (four parallel arrays: queue, priority, time, id) it
+-- looks only there: a claimer that remembers where its last claim ended does not walk over the
+-- dead index entries of finished jobs again. The caller keeps its places a second behind the time
+-- of its last look, for jobs that commit late, and makes a full look now and then.
+-- Returns: the claimed jobs with their new lease. attempts counts the one that now begins.
+-- Refuses: a worker that is unknown or declared dead (PGQ01), any isolation but READ COMMITTED.
+-- Locks: the worker's row (key share, against a reaper), then job rows, skipping locked ones.
+-- Relies on: jobs_pending, jobs_suspect. The plan is pinned; the materialized CTE keeps the
+-- claim at its limit under any plan, which `id in (select ... limit n for update)` does not.
+create or replace function pgq.claim(
+    p_worker_id bigint,
+    p_queues text[],
+    p_limit integer,
+    p_kinds text[] default null,
+    p_priorities smallint[] default null,
+    p_times timestamptz[] default null,
+    p_ids bigint[] default null
+) returns table (
+    id bigint,
+    lease bigint,
+    queue text,
+    kind text,
+    payload jsonb,
+    priority smallint,
+    scheduled_at timestamptz,
+    attempts integer,
+    max_attempts integer,
+    timeout interval
+)
+language plpgsql
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_full constant boolean := p_priorities is null;
+    -- One random number a call, distinct for each job: (id, lease) names one claim of one job.
+    v_lease constant bigint :=
+        hashtextextended(gen_random_uuid()::text, 0);
+    v_left integer := p_limit;
+    v_place integer := 1;
+    v_queue text;
+    v_priority smallint;
+    v_at timestamptz;
+    v_id bigint;
+    v_claimed integer;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'pgq.claim needs READ COMMITTED, not %', current_setting('transaction_isolation')
+            using errcode = 'invalid_transaction_state',
+                hint = 'call it in a transaction of its own';
+    end if;
+    perform from pgq.workers as w
+    where w.id = p_worker_id and w.died_at is null and w.stopped_at is null
+    for key share;
+    if not found then
+        raise exception 'worker % is not registered, has stopped or was declared dead', p_worker_id
+            using errcode = 'PGQ01', hint = 'register it anew with pgq.register_worker';
+    end if;
+
+    if v_full and v_left > 0 then
+        return query select s.* from pgq.claim_suspect(p_worker_id, p_queues, p_kinds, v_lease) as s;
+        get diagnostics v_claimed = row_count;
+        v_left := v_left - v_claimed;
+    end if;
+
+    while v_left > 0 and v_place <= cardinality(p_queues) loop
+        v_queue := p_queues[v_place];
+        if v_full then
+            -- The first pending job of the next lower priority: where to start there.
+            select j.priority, j.scheduled_at, j.id into v_priority, v_at, v_id
+            from pgq.jobs as j
+            where j.shard = 0 and j.queue = v_queue and j.status = 'pending'
+                and j.priority < coalesce(v_priority::integer, 32768)
+            order by j.shard, j.queue, j.priority desc, j.scheduled_at, j.id
+            limit 1;
+            if not found then
+                v_priority := null;
+                v_place := v_place + 1;
+                continue;
+            end if;
+        else
+            v_priority := p_priorities[v_place];
+            v_at := p_times[v_place];
+            v_id := p_ids[v_place];
+            v_place := v_place + 1;
+        end if;
+
+        return query
+        with candidates as materialized (
+            select j.id
+            from pgq.jobs as j
+            where j.shard = 0 and j.queue = v_queue and j.status = 'pending'
+                and j.priority = v_priority
+                and (j.scheduled_at, j.id) >= (v_at, v_id)
+                and j.scheduled_at <= now()
+                and (p_kinds is null or j.kind = any (p_kinds))
+                and (j.losses = 0 or j.attempts + 1 < j.max_attempts)
+            order by j.shard, j.queue, j.priority desc, j.scheduled_at, j.id
+            limit v_left
+            for update skip locked
+        ),
+        claimed as (
+            update pgq.jobs as j
+            set status = 'running',
+                attempts = j.attempts + 1,
+                lease = v_lease # j.id,
+                worker_id = p_worker_id,
+                locked_at = now(),
+                updated_at = now()
+            where j.id = any (array(select c.id from candidates as c)) and j.shard = 0
+            returning
+                j.id, j.lease, j.queue, j.kind, j.payload, j.priority, j.scheduled_at,
+                j.attempts, j.max_attempts, j.timeout
+        )
+        select c.* from claimed as c order by c.scheduled_at, c.id;
+        get diagnostics v_claimed = row_count;
+        v_left := v_left - v_claimed;
+    end loop;
+end
+$$;

@@ -1,0 +1,60 @@
+-- Sends jobs back to pending, as an operator asks: from failed, cancelled and done; from running
+-- only when the worker is marked dead, has stopped or is unknown, or with force. Attempts, losses
+-- and snoozes start again at 0; cancel request, result and finished_at are cleared; due now.
+-- Force fences a live worker: its late finish changes nothing, but its handler still runs.
+-- Takes: the ids; force; who asks (for the audit).
+-- Returns: a row an id, with outcome: requeued, already pending, running, not found, or
+-- unique key taken (holder: the unfinished job that has it).
+-- Locks: job rows in order of id. Relies on: jobs_pkey.
+create or replace function pgq.requeue(
+    p_ids bigint[], p_force boolean default false, p_actor text default session_user
+) returns table (id bigint, outcome text, holder bigint)
+language plpgsql
+set search_path = ''
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    v_job record;
+    v_requeued bigint[] := '{}';
+begin
+    for v_job in
+        select g.id as asked, j.id, j.status, j.unique_key, j.queue, j.kind,
+            w.id is null or w.died_at is not null or w.stopped_at is not null as orphaned
+        from (select distinct u.id from unnest(p_ids) as u (id) order by u.id) as g
+        left join lateral (
+            select l.* from pgq.jobs as l where l.id = g.id and l.shard = 0 for update
+        ) as j on true
+        left join pgq.workers as w on w.id = j.worker_id
+        order by g.id
+    loop
+        id := v_job.asked;
+        holder := null;
+        outcome := case
+            when v_job.id is null then 'not found'
+            when v_job.status = 'pending' then 'already pending'
+            when v_job.status = 'running' and not v_job.orphaned and not p_force then 'running'
+            else pgq.requeue_one(v_job.asked)
+        end;
+        if outcome = 'requeued' then
+            v_requeued := v_requeued || v_job.asked;
+        elsif outcome = 'unique key taken' then
+            select j.id into holder
+            from pgq.jobs as j
+            where j.unique_key = v_job.unique_key and j.shard = 0
+                and j.status in ('pending', 'running');
+        end if;
+        return next;
+    end loop;
+    perform pgq.wake(j.queue, j.kind, count(*))
+    from pgq.jobs as j
+    where j.id = any (v_requeued) and j.shard = 0
+    group by j.queue, j.kind;
+    insert into pgq.audit (actor, action, details, changed)
+    values (
+        p_actor, 'requeue',
+        jsonb_build_object('ids', to_jsonb(p_ids[1:100]), 'asked', cardinality(p_ids), 'force', p_force),
+        cardinality(v_requeued)
+    );
+end
+$$;

@@ -1,0 +1,20 @@
+-- The upkeep that any worker does now and then: forgets workers that ended a day ago and counters
+-- older than 30 days. One at a time; a second caller does nothing.
+-- Returns: nothing. Locks: an advisory lock, then the rows it deletes.
+create or replace function pgq.tidy() returns void
+language plpgsql set search_path = '' as $$
+begin
+    if not pg_try_advisory_xact_lock(hashtextextended('pgq.tidy', 0)) then
+        return;
+    end if;
+    delete from pgq.throughput as t where t.minute < now() - interval '30 days';
+    -- A worker whose jobs have not all been given back yet must stay, to be named in their story.
+    delete from pgq.workers as w
+    where coalesce(w.died_at, w.stopped_at) < now() - interval '1 day'
+        and not exists (
+            select from pgq.jobs as j
+            where j.shard = 0 and j.queue = any (w.queues) and j.worker_id = w.id
+                and j.status = 'running'
+        );
+end
+$$;

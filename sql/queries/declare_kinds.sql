@@ -1,0 +1,3 @@
+select pgq.declare_kinds(
+    %(kinds)s::text[], %(queues)s::text[], %(max_attempts)s::integer[], %(timeouts)s::interval[]
+)

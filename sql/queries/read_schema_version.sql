@@ -1,0 +1,1 @@
+select max(m.number) from pgq.migrations as m

@@ -1,0 +1,1 @@
+select pgq.stop_worker(%(worker_id)s::bigint)

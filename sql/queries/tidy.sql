@@ -1,0 +1,1 @@
+select pgq.tidy()
