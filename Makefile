@@ -5,7 +5,7 @@ check:
 	./check.sh
 
 test: .venv
-	.venv/bin/python -m pytest -n auto
+	.venv/bin/python -m pytest -n logical
 
 bench: .venv
 	.venv/bin/python -m benchmarks

@@ -38,26 +38,26 @@ is_debian_root() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
 missing_packages() {
     local package
+    command -v dpkg-query >/dev/null || return 0
     while read -r package; do
         dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
             echo "$package"
     done <tests/apt.txt
 }
 
-install_packages() {
-    apt-get -q update && apt-get -q install -y --no-install-recommends "$@"
-}
-
+# Root on Debian gets the packages in tests/apt.txt, those that this release has.
 debian_packages() {
-    command -v dpkg-query >/dev/null || return 0
-    local missing
+    local package missing
     mapfile -t missing < <(missing_packages)
-    [ ${#missing[@]} = 0 ] && return
-    if is_debian_root; then
-        check "Debian packages: ${missing[*]}" install_packages "${missing[@]}"
-    else
-        absent "what needs these Debian packages (only root installs them): ${missing[*]}"
+    if [ ${#missing[@]} -gt 0 ] && is_debian_root; then
+        section "Install Debian packages: ${missing[*]}"
+        apt-get -q update
+        for package in "${missing[@]}"; do
+            apt-get -q install -y --no-install-recommends "$package"
+        done
+        mapfile -t missing < <(missing_packages)
     fi
+    [ ${#missing[@]} = 0 ] || absent "what needs these Debian packages: ${missing[*]}"
 }
 
 # find_python VERSION: print a working interpreter: on PATH, behind a pyenv shim, or built here.
@@ -113,7 +113,7 @@ tests() {
         name="Python $used x PostgreSQL $postgresql"
     fi
     if run "$used" -m tests.support.binaries "$postgresql" >/dev/null; then
-        PGQ_TEST_PG=$postgresql check "$name${*:+: $*}" run "$used" -m pytest -q -n auto "$@"
+        PGQ_TEST_PG=$postgresql check "$name${*:+: $*}" run "$used" -m pytest -q -n logical "$@"
     else
         absent "$name: no PostgreSQL $postgresql here"
     fi
@@ -131,7 +131,7 @@ static_checks() {
     check "Format" tool ruff format --check
     check "Lint" tool ruff check
     check "Types" tool mypy pgq pgq_cli pgq_tui tests examples benchmarks
-    check "Import contracts" tool lint-imports --cache-dir .cache/import_linter
+    check "Import contracts" tool lint-imports --no-logo --cache-dir .cache/import_linter
     check "No module over 400 lines" module_sizes
 }
 
@@ -142,7 +142,7 @@ test_matrix() {
     tests 3.11 17 tests/sql tests/migrations tests/concurrency
     if has 3.12; then
         check "Python 3.12: tests/unit tests/packaging" \
-            run 3.12 -m pytest -q -n auto tests/unit tests/packaging
+            run 3.12 -m pytest -q -n logical tests/unit tests/packaging
     else
         # Neither Debian nor PyPI carries this one, so its absence alone fails no build.
         summary+=("NOT RUN  Python 3.12: tests/unit tests/packaging: put a python3.12 on PATH")

@@ -6,9 +6,8 @@ and `_drive_async` on an async one, so both do the same.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Generator, Iterable, Iterator
+from collections.abc import Awaitable, Generator, Iterable
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Any, TypeAlias, TypeVar, overload
 
 import psycopg
@@ -37,7 +36,10 @@ Sync: TypeAlias = psycopg.Connection[Any]
 Async: TypeAlias = psycopg.AsyncConnection[Any]
 
 BATCH = 5000
-"""Jobs per statement of enqueue_many."""
+"""Jobs per statement of enqueue_many, at most."""
+
+BATCH_SIZE = 8_000_000
+"""Characters of payload after which a statement of enqueue_many is sent."""
 
 DEFAULT_PAYLOAD_LIMIT = 1_048_576
 """A payload below this needs no question to the database, which has the last word."""
@@ -152,6 +154,8 @@ def _check_name(what: str, name: object, *, longest: int = MAX_NAME) -> None:
         raise UsageError(f"{what}: must be text, not {type(name).__name__}")
     if not name or len(name) > longest:
         raise UsageError(f"{what}: give 1 to {longest} characters, not {len(name)}")
+    if name.isascii() and name.isprintable():
+        return
     try:
         dump_json(name)
     except PayloadError as error:
@@ -186,22 +190,24 @@ def _enqueue(job: NewJob) -> Steps[Enqueued]:
 
 def _enqueue_many(jobs: Iterable[NewJob]) -> Steps[list[Enqueued]]:
     answers: list[Enqueued] = []
-    for batch in _batches(jobs):
-        payloads = []
-        for position, job in enumerate(batch, start=len(answers)):
-            try:
-                payloads.append(check(job))
-                yield from _check_size(payloads[-1])
-            except UsageError as error:
-                raise UsageError(f"job {position}: {error}") from None
+    batch: list[NewJob] = []
+    payloads: list[str] = []
+    size = 0
+    for position, job in enumerate(jobs):
+        try:
+            payload = check(job)
+            yield from _check_size(payload)
+        except UsageError as error:
+            raise UsageError(f"job {position}: {error}") from None
+        batch.append(job)
+        payloads.append(payload)
+        size += len(payload)
+        if len(batch) >= BATCH or size >= BATCH_SIZE:
+            answers.extend((yield calls.enqueue_many(batch, payloads)))
+            batch, payloads, size = [], [], 0
+    if batch:
         answers.extend((yield calls.enqueue_many(batch, payloads)))
     return answers
-
-
-def _batches(jobs: Iterable[NewJob]) -> Iterator[list[NewJob]]:
-    remaining = iter(jobs)
-    while batch := list(islice(remaining, BATCH)):
-        yield batch
 
 
 def _wait(conn: Sync | Async, job_id: int, timeout: timedelta | None) -> Steps[Any]:

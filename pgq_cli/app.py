@@ -128,7 +128,8 @@ def _run(arguments: list[str]) -> int:
 
 def _fail(error: BaseException) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
-        sys.stderr.write(f"{error}\n")
+        for line in str(error).split("\n"):
+            console.talk(line)
         return failure.USAGE
     explained = failure.explain(error, debug=os.environ.get("PGQ_DEBUG") == "1")
     for line in explained.text.split("\n"):

@@ -6,6 +6,8 @@ database, the private server, if the extra `embedded` is installed. What works o
 because a variable is missing.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -21,11 +23,12 @@ if TYPE_CHECKING:
 HOW_TO_NAME = "name one with --dsn, PGQ_DSN or DATABASE_URL"
 
 
-def connect(ctx: typer.Context) -> "psycopg.Connection[Any]":
+@contextmanager
+def connect(ctx: typer.Context) -> "Iterator[psycopg.Connection[Any]]":
     """A connection to the database of this command, whose schema is the one we need."""
-    conn = open_without_check(ctx)
-    db.check_schema(conn)
-    return conn
+    with open_without_check(ctx) as conn:
+        db.check_schema(conn)
+        yield conn
 
 
 def open_without_check(ctx: typer.Context) -> "psycopg.Connection[Any]":

@@ -4,8 +4,9 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import TextIO, cast
+from typing import TextIO
 
+from pgq.errors import PgqError
 from pgq.text import safe
 from pgq_cli import render
 from pgq_cli.render import Output
@@ -13,7 +14,9 @@ from pgq_cli.render import Output
 
 def emit(text: str, *, machine: bool = False) -> None:
     """Write data to stdout; what a program reads is UTF-8, whatever the locale says."""
-    stdout = cast("TextIO", sys.stdout)
+    stdout: TextIO | None = sys.stdout
+    if stdout is None:
+        raise PgqError("stdout is closed: nothing can be printed")
     if machine and stdout.encoding.lower() != "utf-8":
         _reconfigure(stdout, encoding="utf-8")
     stdout.write(text)
@@ -36,17 +39,18 @@ def emit_rows(
 
 def talk(text: str) -> None:
     """Say one line on stderr."""
-    sys.stderr.write(safe(text) + "\n")
+    if sys.stderr is not None:
+        sys.stderr.write(safe(text) + "\n")
 
 
 def width() -> int | None:
     """How wide a table may be: the terminal's width, or None where stdout is no terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if _is_terminal(sys.stdout) else None
 
 
 def is_attended() -> bool:
     """Whether a person is at a terminal, to read and to answer."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
 
 
 def escape_unwritable() -> None:
@@ -57,7 +61,8 @@ def escape_unwritable() -> None:
 
 def flush() -> None:
     """Hand over what was written; this is where a reader that went away is noticed."""
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 def silence_stdout() -> None:
@@ -65,7 +70,11 @@ def silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _reconfigure(stream: TextIO, **settings: str) -> None:
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def _reconfigure(stream: TextIO | None, **settings: str) -> None:
     change = getattr(stream, "reconfigure", None)
     if change is not None:
         change(**settings)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from types import NoneType
 from typing import Any, assert_never
 
 from pgq.text import format_duration, format_time, safe
@@ -126,39 +127,36 @@ def _table(
     from tabulate import tabulate
 
     places = [columns.index(name) for name in shown]
-    numeric = [_is_numeric([row[place] for row in rows]) for place in places]
-    cells = [[cell(row[place]) for place in places] for row in rows]
-    if width is not None:
-        cells = _fit(shown, cells, width)
+    types = [{type(row[place]) for row in rows} - {NoneType} for place in places]
+    # The names are a row of their own: tabulate would make each column wider than its heading.
+    cells = [[name.upper() for name in shown]]
+    cells += [[cell(row[place]) for place in places] for row in rows]
     return (
         tabulate(
-            cells,
-            headers=list(shown),
-            tablefmt="simple",
+            cells if width is None else _fit(cells, [kinds <= _TEXTS for kinds in types], width),
+            tablefmt="plain",
             disable_numparse=True,
-            colalign=["right" if right else "left" for right in numeric],
+            colalign=["right" if kinds and kinds <= _NUMBERS else "left" for kinds in types],
         )
         + "\n"
     )
 
 
-def _is_numeric(values: Sequence[Any]) -> bool:
-    kinds = {type(value) for value in values if value is not None}
-    return bool(kinds) and kinds <= {int, float}
+_NUMBERS = {int, float}
+_TEXTS = {str, dict, list}
 
 
-def _fit(headers: Sequence[str], cells: list[list[str]], width: int) -> list[list[str]]:
-    """Cut the widest columns until the table fits, or none is left to cut."""
-    widths = [
-        max(len(header), *(len(row[place]) for row in cells))
-        for place, header in enumerate(headers)
+def _fit(cells: list[list[str]], texts: Sequence[bool], width: int) -> list[list[str]]:
+    """Cut the widest columns of texts until the table fits, or none is left to cut."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    least = [
+        max(len(heading), NARROWEST) if text else have
+        for heading, text, have in zip(cells[0], texts, widths, strict=True)
     ]
-    least = [max(len(header), NARROWEST) for header in headers]
-    room = width - GAP * (len(headers) - 1)
+    room = width - GAP * (len(widths) - 1)
     while sum(widths) > room:
-        spare = [have - need for have, need in zip(widths, least, strict=True)]
-        if max(spare) <= 0:
+        spare = [max(have - need, 0) for have, need in zip(widths, least, strict=True)]
+        if not any(spare):
             break
-        widest = max(range(len(widths)), key=lambda place: (spare[place] > 0) * widths[place])
-        widths[widest] -= 1
+        widths[max(range(len(widths)), key=lambda place: (spare[place] > 0, widths[place]))] -= 1
     return [[clip(text, to) for text, to in zip(row, widths, strict=True)] for row in cells]

@@ -5,6 +5,7 @@ one of its own, of the major version `PGQ_TEST_PG` (default 18), when the first 
 
 `conn`    a connection whose transaction is rolled back afterwards: for a statement or two.
 `shared`  the DSN of this process's database, empty before and after: where commits are needed.
+`elder`   a session there that is old enough to declare workers dead.
 `db`      the DSN of a database of the test's own: for NOTIFY, migrations, workers, chaos.
 `blank`   like `db`, without the schema.
 """
@@ -19,7 +20,7 @@ import pytest
 
 from pgq import migrate
 from tests.support import cluster
-from tests.support.databases import Server, empty, row_counts
+from tests.support.databases import Server, empty, row_counts, wait_until
 
 
 @pytest.fixture(scope="session")
@@ -74,6 +75,19 @@ def shared(shared_pristine: tuple[str, dict[str, int]]) -> Iterator[str]:
     yield dsn
     with psycopg.connect(dsn) as conn:
         empty(conn, pristine)
+
+
+@pytest.fixture(scope="session")
+def elder_session(shared_pristine: tuple[str, dict[str, int]]) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(shared_pristine[0], autocommit=True) as conn:
+        wait_until(conn, "select pgq.session_age() >= interval '5 seconds'")
+        yield conn
+
+
+@pytest.fixture
+def elder(shared: str, elder_session: psycopg.Connection) -> psycopg.Connection:  # noqa: ARG001
+    """A session of the shared database that is old enough to declare workers dead."""
+    return elder_session
 
 
 @pytest.fixture

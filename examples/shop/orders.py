@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 import pgq
-from examples.shop.invoices import Invoice, Line
+from examples.shop.invoices import Invoice, Line, total
 
 PHOTO_SIZES = (160, 640)
 
@@ -38,7 +38,7 @@ class Order:
 
     @property
     def total(self) -> Decimal:
-        return sum((line.amount for line in self.lines), Decimal(0))
+        return total(self.lines)
 
 
 def load(file: Path) -> list[Order]:

@@ -1,6 +1,6 @@
 """Counting: a row a queue."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import psycopg
@@ -12,7 +12,8 @@ from pgq.calls import Call, Rows
 class QueueRow(NamedTuple):
     """A queue's counts; the fields are the columns of count_queues.sql.
 
-    `failed` are the dead letters there are; `failed_last_hour` those that came in the last hour.
+    `failed` are the dead letters there are; `failed_1h` those that came in the last hour.
+    `ready` jobs are due; the oldest of them says how far behind the workers are.
     """
 
     queue: str
@@ -20,10 +21,11 @@ class QueueRow(NamedTuple):
     scheduled: int
     running: int
     failed: int
-    done_last_hour: int
-    failed_last_hour: int
-    retried_last_hour: int
+    done_1h: int
+    failed_1h: int
+    retried_1h: int
     oldest_ready_at: datetime | None
+    oldest_ready_age: timedelta | None
 
 
 def count_queues(conn: psycopg.Connection[Any]) -> list[QueueRow]:

@@ -86,6 +86,11 @@ def _read_reaped(rows: Rows) -> list[Reaped]:
     return [Reaped._make(row) for row in rows]
 
 
+def outwait_claims(worker_id: int) -> Call[None]:
+    """Find no claim of this worker under way; Conflict if there is one."""
+    return Call("outwait_claims", {"worker_id": worker_id}, nothing)
+
+
 def set_waiting(worker_id: int, *, waiting: bool) -> Call[None]:
     """Say whether an enqueue should wake this worker."""
     return Call("set_waiting", {"worker_id": worker_id, "waiting": waiting}, nothing)

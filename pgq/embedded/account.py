@@ -71,7 +71,6 @@ def spawn(
             user=account.uid if other else None,
             group=account.gid if other else None,
             extra_groups=[] if other else None,
-            umask=0o077,
             cwd="/",
             env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,

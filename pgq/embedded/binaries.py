@@ -7,7 +7,6 @@ is named after the package's build, so that a changed package gets a new one.
 """
 
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -38,13 +37,15 @@ class Package:
 
 def package() -> Package | None:
     """The installed package; None where there is none or it has no programs."""
+    from importlib import metadata  # dear: a third of the time to load all of this
+
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
     folder = Path(spec.submodule_search_locations[0])
     if not _bin(folder.parent).is_dir():
         return None
-    found = importlib.metadata.distribution(DISTRIBUTION)
+    found = metadata.distribution(DISTRIBUTION)
     digest = hashlib.sha256((found.read_text("RECORD") or "").encode()).hexdigest()[:8]
     return Package(
         site=folder.parent,

@@ -8,6 +8,7 @@ makes it fit. Every function here that makes something, but `prepare`, wants the
 import os
 import pwd
 import shutil
+import signal
 import stat
 import tempfile
 from contextlib import suppress
@@ -129,7 +130,11 @@ def open_ways(layout: Layout, owner: Account) -> None:
 def _initdb(layout: Layout, owner: Account, command: list[str | Path]) -> None:
     with tempfile.TemporaryFile() as words:
         with account.spawn(owner, command, output=words) as process:
-            code = process.wait()
+            try:
+                code = process.wait()
+            except BaseException:  # Ctrl-C, which its own session keeps from it
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
         if code:
             words.seek(0)
             raise failures.not_made(failures.cause(words.read().decode(errors="replace")), layout)

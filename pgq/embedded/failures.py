@@ -19,12 +19,12 @@ REMEDIES = (
         ORPHANS,
         "processes of a killed server are still at work: end them, then start again",
     ),
+    ("Cannot allocate memory", "free some memory, then start again"),
     (
         "shared memory",
         "end other servers, or allow more of it (docker run --shm-size, sysctl kernel.shmmni)",
     ),
     ("semaphore", "end other servers, or raise the limit (sysctl kernel.sem)"),
-    ("Cannot allocate memory", "free some memory, then start again"),
     ("No space left on device", "free some space on the disk of {home}, then start again"),
     ("Disk quota exceeded", "free some of your quota on the disk of {home}, then start again"),
     ("Read-only file system", "make the disk of {home} writable, then start again"),

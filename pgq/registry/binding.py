@@ -51,8 +51,8 @@ class Binding:
         return arguments
 
 
-def bind(function: Callable[..., Any]) -> Binding:
-    """Read a handler's signature; UsageError for one that no payload can fill."""
+def bind(function: Callable[..., Any], *, takes_job: bool = True) -> Binding:
+    """Read a signature; UsageError for one that no payload can fill. A record takes no job."""
     name = getattr(function, "__qualname__", repr(function))
     try:
         signature = inspect.signature(function)
@@ -76,7 +76,7 @@ def bind(function: Callable[..., Any]) -> Binding:
                 continue
             case _:
                 pass
-        if hint is Job or (hint is Any and parameter.name == "job"):
+        if takes_job and (hint is Job or (hint is Any and parameter.name == "job")):
             job_parameter = parameter.name
             continue
         converters[parameter.name] = _converter(hint)
@@ -127,6 +127,8 @@ def _converter(hint: Any) -> Convert | None:
         return _optional_converter(typing.get_args(hint))
     if _is_record(hint):
         return _model_converter(hint) if _is_model(hint) else _dataclass_converter(hint)
+    if origin is list:
+        return _list_converter(*typing.get_args(hint))
     plain = origin or hint
     if isinstance(plain, type) and plain in _JSON_TYPES:
         return _type_converter(plain)
@@ -139,6 +141,16 @@ def _optional_converter(options: tuple[Any, ...]) -> Convert | None:
     if convert is None:
         return None
     return lambda value: None if value is None else convert(value)
+
+
+def _list_converter(item: Any) -> Convert:
+    check = _type_converter(list)
+    convert = _converter(item)
+    if convert is None:
+        return check
+    return lambda values: [
+        _converted(f"[{place}]", value, convert) for place, value in enumerate(check(values))
+    ]
 
 
 def _type_converter(plain: type) -> Convert:
@@ -174,7 +186,8 @@ def _dataclass_converter(record: Any) -> Convert:
         if not isinstance(value, Mapping):
             raise Misfit(f"must be an object, not {safe(repr(value)[:60])}")
         if not binding:  # at first use: a dataclass may refer to itself
-            binding.append(dataclasses.replace(bind(record), whole=None))
+            bound = bind(record, takes_job=False)
+            binding.append(dataclasses.replace(bound, whole=None))
         try:
             return record(**binding[0].arguments(value))
         except (TypeError, ValueError) as error:  # from its own __post_init__

@@ -24,6 +24,8 @@ def snooze(delay: timedelta) -> Snooze:
 class HandlerSignal(Exception):
     """Base of what a handler raises to say how its attempt ended."""
 
+    reason: str = ""
+
 
 class Cancel(HandlerSignal):
     """Raise to end the job as cancelled: it has become pointless."""
@@ -43,6 +45,8 @@ class Fail(HandlerSignal):
 
 class Retry(HandlerSignal):
     """Raise to fail this attempt and say when the next one is due (None: the job's own policy)."""
+
+    after: timedelta | None = None
 
     def __init__(self, reason: str = "asked to retry", *, after: timedelta | None = None) -> None:
         if after is not None and after < timedelta(0):

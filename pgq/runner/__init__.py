@@ -10,8 +10,8 @@ from typing import Protocol, TypeAlias
 from pgq.model import ClaimedJob, Verdict
 from pgq.registry import Job
 
-Report: TypeAlias = Callable[[ClaimedJob, Verdict], None]
-"""Takes the verdict of a job; called on the event loop's thread."""
+Report: TypeAlias = Callable[[ClaimedJob, Verdict, float], None]
+"""Takes the verdict of a job, and the seconds it ran; called on the event loop's thread."""
 
 
 class Runner(Protocol):

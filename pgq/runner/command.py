@@ -82,7 +82,8 @@ def _attend(process: subprocess.Popen[bytes], job: ClaimedJob, cancelled: Event)
     """Feed and watch a command until it ends; its grandchildren may keep the pipes open."""
     assert process.stdin is not None
     assert process.stdout is not None
-    pending = memoryview(b"\n" + json.dumps(dict(job.payload), ensure_ascii=False).encode())
+    payload = json.dumps(dict(job.payload), ensure_ascii=False)
+    pending = memoryview(f"\n{payload}\n".encode())
     tail = bytearray()
     kill_at: float | None = None
     os.set_blocking(process.stdin.fileno(), False)
@@ -91,14 +92,16 @@ def _attend(process: subprocess.Popen[bytes], job: ClaimedJob, cancelled: Event)
         selector.register(process.stdin, selectors.EVENT_WRITE)
         selector.register(process.stdout, selectors.EVENT_READ)
         while process.poll() is None:
-            for key, _ in selector.select(timeout=0.05):
+            # Its output ends a moment before it does.
+            for key, _ in selector.select(timeout=0.05 if selector.get_map() else 0.002):
                 if key.fileobj is process.stdin:
                     pending = _feed(process.stdin, pending, selector)
                 elif not _drain(process.stdout, tail):
                     selector.unregister(process.stdout)
             kill_at = _escalate(process, cancelled, kill_at)
     _drain(process.stdout, tail)
-    return None if cancelled.is_set() else _verdict(process.returncode, bytes(tail))
+    # One that ended before it was told to stop has ended by itself.
+    return None if kill_at is not None else _verdict(process.returncode, bytes(tail))
 
 
 def _escalate(

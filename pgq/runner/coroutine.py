@@ -41,6 +41,7 @@ class CoroutineRunner:
         self._report = report
         self._waiting: deque[ClaimedJob] = deque()
         self._running: dict[int, _Running] = {}
+        """By lease: a job that an operator took back by force may come again beside itself."""
         self._slots: set[asyncio.Task[None]] = set()
         # Handlers must not see what another one set in a context variable.
         self._context = contextvars.copy_context()
@@ -63,9 +64,10 @@ class CoroutineRunner:
         return jobs
 
     def cancel(self, job_ids: Iterable[int]) -> None:
-        for job_id in job_ids:
-            if job_id in self._running:
-                self._interrupt(self._running[job_id], Interrupt.CANCEL)
+        wanted = set(job_ids)
+        for running in list(self._running.values()):
+            if running.job.id in wanted:
+                self._interrupt(running, Interrupt.CANCEL)
 
     def expire(self, now: float) -> None:
         for running in list(self._running.values()):
@@ -101,25 +103,30 @@ class CoroutineRunner:
         self._fill()
 
     async def _serve(self) -> None:
-        """Run job after job, until none waits or a handler has changed the context."""
+        """Run job after job, until none waits or a handler left traces in the task."""
         task = asyncio.current_task()
         assert task is not None
         clean = contextvars.copy_context()
-        pause_at = clock() + SLICE
+        began = clock()
+        pause_at = began + SLICE
         while self._waiting:
             job = self._waiting.popleft()
-            running = _Running(task, job, deadline(job, clock()))
-            self._running[job.id] = running
+            running = _Running(task, job, deadline(job, began))
+            self._running[job.lease] = running
             try:
                 verdict = await self._run(job, running)
             finally:
-                del self._running[job.id]
-            self._report(job, verdict)
-            if contextvars.copy_context() != clean:
+                del self._running[job.lease]
+            now = clock()
+            self._report(job, verdict, now - began)
+            # A cancellation that this handler did not wait for would strike the next one.
+            if task.cancelling() or _changed(clean):
                 return
-            if clock() >= pause_at:
+            began = now
+            if now >= pause_at:
                 await asyncio.sleep(0)
-                pause_at = clock() + SLICE
+                began = clock()
+                pause_at = began + SLICE
 
     async def _run(self, job: ClaimedJob, running: _Running) -> Verdict:
         handler = self._handlers[job.kind]
@@ -129,14 +136,17 @@ class CoroutineRunner:
                 running.cancelled = Event()
                 arguments[handler.binding.job_parameter] = view(job, running.cancelled)
             return returned(await handler.function(**arguments))
-        except GeneratorExit:  # the event loop is being closed
-            raise
         except asyncio.CancelledError as error:
             if running.interrupt is None:
                 return raised(handler, job, error)
             return interrupted(job, running.interrupt)
         except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
             return raised(handler, job, error)
-        finally:
-            while running.task.cancelling():
-                running.task.uncancel()
+
+
+def _changed(clean: contextvars.Context) -> bool:
+    """Whether a handler has set a context variable, as far as its value can be compared."""
+    try:
+        return contextvars.copy_context() != clean
+    except Exception:  # noqa: BLE001 - __eq__ is the application's code
+        return True

@@ -53,13 +53,16 @@ class ThreadRunner:
         self._loop = asyncio.get_running_loop()
         self._waiting: SimpleQueue[ClaimedJob] = SimpleQueue()
         self._running: dict[int, _Running] = {}
-        self._ended: deque[tuple[ClaimedJob, Verdict]] = deque()
+        """By lease: a job that an operator took back by force may come again beside itself."""
+        self._ended: deque[tuple[ClaimedJob, Verdict, float]] = deque()
+        self._open = 0
+        """How many jobs were given and not reported; changed on the event loop's thread alone."""
         self._threads = 0
         self._delivering = False
 
     @property
     def running(self) -> int:
-        return len(self._running) + len(self._ended)
+        return self._open - self._waiting.qsize()
 
     @property
     def waiting(self) -> int:
@@ -67,9 +70,9 @@ class ThreadRunner:
 
     def submit(self, jobs: Iterable[ClaimedJob]) -> None:
         for job in jobs:
+            self._open += 1
             self._waiting.put(job)
-        wanted = min(self.capacity, len(self._running) + self._waiting.qsize())
-        while self._threads < wanted:
+        while self._threads < min(self.capacity, self._open):
             self._threads += 1
             name = f"pgq-job-{self._threads}"
             # A daemon, so that a handler that never ends cannot keep the process alive.
@@ -82,11 +85,12 @@ class ThreadRunner:
                 jobs.append(self._waiting.get_nowait())
             except Empty:
                 return jobs
+            self._open -= 1
 
     def cancel(self, job_ids: Iterable[int]) -> None:
-        for job_id in job_ids:
-            running = self._running.get(job_id)
-            if running is not None:
+        wanted = set(job_ids)
+        for running in list(self._running.values()):
+            if running.job.id in wanted:
                 self._interrupt(running, Interrupt.CANCEL)
 
     def expire(self, now: float) -> None:
@@ -112,16 +116,17 @@ class ThreadRunner:
     def _serve(self) -> None:
         while True:
             job = self._waiting.get()
-            running = _Running(job, deadline(job, clock()))
-            self._running[job.id] = running
+            began = clock()
+            running = _Running(job, deadline(job, began))
+            self._running[job.lease] = running
             try:
                 verdict = self._perform(job, running.cancelled)
             except Exception as error:  # noqa: BLE001 - a thread of the worker must not end
                 verdict = Failed(storable(describe(error), MAX_ERROR))
             if verdict is None:
                 verdict = interrupted(job, running.interrupt or Interrupt.HAND_BACK)
-            self._ended.append((job, verdict))
-            del self._running[job.id]
+            self._ended.append((job, verdict, clock() - began))
+            del self._running[job.lease]
             if not self._delivering:
                 self._delivering = True
                 try:
@@ -133,8 +138,8 @@ class ThreadRunner:
         # The flag first: what is appended from now on schedules another delivery.
         self._delivering = False
         while self._ended:
-            self._report(*self._ended[0])
-            self._ended.popleft()
+            self._open -= 1
+            self._report(*self._ended.popleft())
 
 
 def handler_perform(handlers: Mapping[str, Handler]) -> Perform:

@@ -1,6 +1,7 @@
 """What a handler's return value or exception means. Pure."""
 
 import traceback
+from datetime import timedelta
 from typing import Any
 
 from pgq.errors import PayloadError
@@ -8,7 +9,7 @@ from pgq.model import Buried, Cancelled, ClaimedJob, Done, Failed, Snoozed, Verd
 from pgq.policy import retry_delay
 from pgq.registry import Cancel, Fail, Handler, Retry
 from pgq.registry.binding import Misfit
-from pgq.registry.outcomes import Snooze
+from pgq.registry.outcomes import HandlerSignal, Snooze
 from pgq.text import dump_json
 
 MAX_RESULT = 1_048_576
@@ -34,6 +35,8 @@ def returned(value: Any) -> Verdict:
         text = dump_json(value, what="result")
     except PayloadError as error:
         return Done(note=f"result dropped: {storable(str(error), MAX_ERROR)}")
+    except BaseException as error:  # noqa: BLE001 - how a value is written is its own code
+        return Done(note=f"result dropped: {storable(describe(error), MAX_ERROR)}")
     size = len(text.encode())
     if size > MAX_RESULT:
         return Done(note=f"result dropped: {size} bytes, and at most {MAX_RESULT} are kept")
@@ -44,44 +47,52 @@ def raised(handler: Handler, job: ClaimedJob, error: BaseException) -> Verdict:
     """What an exception that left a handler means."""
     match error:
         case Cancel():
-            return Cancelled(storable(error.reason, MAX_ERROR))
+            return Cancelled(_reason(error))
         case Fail():
-            return Buried(storable(error.reason, MAX_ERROR), trace(error))
+            return Buried(_reason(error), trace(error))
         case Misfit():
             return Buried(storable(f"payload does not fit: {error}", MAX_ERROR))
-        case Retry(reason=reason, after=after) if after is not None:
-            return Failed(storable(reason, MAX_ERROR), trace(error), after)
-        case Retry(reason=reason):
-            return _failed(handler, job, reason, error)
+        case Retry(after=timedelta() as after):
+            return Failed(_reason(error), trace(error), after)
+        case Retry():
+            return _failed(handler, job, _reason(error), error)
         case _:
-            return _failed(handler, job, describe(error), error)
+            return _failed(handler, job, storable(describe(error), MAX_ERROR), error)
 
 
-def _failed(handler: Handler, job: ClaimedJob, text: str, error: BaseException) -> Failed:
-    shown = storable(text, MAX_ERROR)
+def _reason(error: HandlerSignal) -> str:
+    """What a handler's signal says; an application may give anything, and derive from these."""
+    return storable(_text(error.reason) or describe(error), MAX_ERROR)
+
+
+def _failed(handler: Handler, job: ClaimedJob, shown: str, error: BaseException) -> Failed:
     try:
         delay = retry_delay(handler.retry, job.attempts)
-    except Exception as broken:  # noqa: BLE001 - the policy is the application's code
+    except BaseException as broken:  # noqa: BLE001 - the policy is the application's code
         shown = f"{shown} (and its retry policy failed: {storable(describe(broken), 200)})"
         delay = None
     return Failed(shown, trace(error), delay)
 
 
 def describe(error: BaseException) -> str:
-    """An exception as one line: its type and its text."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - __str__ is the application's code
-        text = "(its text cannot be read)"
+    """An exception in short: its type and its text."""
+    text = _text(error)
     name = type(error).__qualname__
     return f"{name}: {text}" if text else name
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except BaseException:  # noqa: BLE001 - __str__ is the application's code
+        return "(its text cannot be read)"
 
 
 def trace(error: BaseException) -> str:
     """The traceback, cut in the middle if it is long."""
     try:
         text = "".join(traceback.format_exception(error))
-    except Exception:  # noqa: BLE001 - __str__ and __repr__ are the application's code
+    except BaseException:  # noqa: BLE001 - __str__ and __repr__ are the application's code
         text = f"{type(error).__qualname__} (its traceback cannot be written)"
     return storable(text, MAX_TRACEBACK)
 

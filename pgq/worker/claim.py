@@ -12,13 +12,12 @@ from collections.abc import Sequence
 
 from pgq.calls import Call
 from pgq.calls import jobs as calls
-from pgq.calls.workers import set_waiting
+from pgq.calls.workers import outwait_claims, set_waiting
 from pgq.errors import Conflict, Unavailable
 from pgq.model import ClaimedJob, HandedBack
-from pgq.runner import Report
 from pgq.runner.interrupt import clock
 from pgq.worker import log
-from pgq.worker.lane import Lane
+from pgq.worker.lane import Lane, Take
 from pgq.worker.link import FIRST_WAIT, Link, next_wait
 
 FIRST_LOOK = 0.02
@@ -39,15 +38,15 @@ class ClaimLoop:
         link: Link,
         lanes: Sequence[Lane],
         *,
-        report: Report,
+        take: Take,
         held: set[int],
         poll: float,
         drain: bool,
     ) -> None:
-        """`held`: ids of the jobs this process knows of, until their end is written."""
+        """`held`: leases of the jobs this process knows of, until their end is written."""
         self.link = link
         self._lanes = lanes
-        self._report = report
+        self._take = take
         self._held = held
         self._poll = poll
         self._drain = drain
@@ -95,8 +94,7 @@ class ClaimLoop:
                 continue
             self._working_since = None
             rest = FIRST_LOOK if found or woken else min(rest * 2, self._poll)
-            if not self._waiting and not pooled:
-                await self._say(waiting=True)
+            if not self._waiting and not pooled and await self._say(waiting=True):
                 continue  # look once more, for what was enqueued before this was committed
             if not found:
                 self._note_drained()
@@ -108,7 +106,7 @@ class ClaimLoop:
         for lane in lanes:
             room = lane.room()
             jobs = await self._claim(lane, room, full=clock() >= lane.full_at)
-            if not jobs and woken and not self._just_full(lane):
+            if not jobs and woken and not lane.empty and not self._just_full(lane):
                 jobs = await self._claim(lane, room, full=True)
             found = found or bool(jobs)
             filled = filled or len(jobs) >= room
@@ -120,9 +118,7 @@ class ClaimLoop:
 
     async def _claim(self, lane: Lane, room: int, *, full: bool) -> list[ClaimedJob]:
         places = None if full else lane.places.next()
-        full = lane.looked_full = places is None
-        if full:
-            lane.places.rotate()
+        full = places is None
         call = calls.claim(
             self._worker_id,
             queues=lane.places.queues(),
@@ -137,9 +133,12 @@ class ClaimLoop:
         if full:
             took = clock() - began
             lane.full_at = clock() + max(FULL_EVERY, FULL_SHARE * took)
+        lane.empty = full and not look.jobs
         lane.places.note(look, full=full, limit=room)
+        if full:
+            lane.places.rotate()
         if look.jobs:
-            self._held.update(job.id for job in look.jobs)
+            self._held.update(job.lease for job in look.jobs)
             lane.take(look.jobs)
         return look.jobs
 
@@ -169,17 +168,19 @@ class ClaimLoop:
                 return look
 
     async def _give_back_unheard(self) -> None:
+        # The claim whose reply was lost may still be under way; Conflict then.
+        await self.link.run_once(outwait_claims(self._worker_id))
         queues = self._lanes[0].places.queues()
         running = await self.link.run_once(calls.running(self._worker_id, queues=queues))
         for job in running:
-            if job.id not in self._held:
-                self._held.add(job.id)
-                self._report(job, HandedBack())
+            if job.lease not in self._held:
+                self._held.add(job.lease)
+                self._take(job, HandedBack())
 
     def _hand_back_stale(self) -> None:
         for lane in self._lanes:
             for job in lane.stale():
-                self._report(job, HandedBack())
+                self._take(job, HandedBack())
 
     async def _full_house(self) -> None:
         """Wait until a lane has room."""
@@ -196,9 +197,14 @@ class ClaimLoop:
         # Let the runners and the finish loop have their turn.
         await asyncio.sleep(0)
 
-    async def _say(self, *, waiting: bool) -> None:
-        await self.link.run(set_waiting(self._worker_id, waiting=waiting))
+    async def _say(self, *, waiting: bool) -> bool:
+        """Say so if the database can be reached now; the next claim will speak of it if not."""
+        try:
+            await self.link.run_once(set_waiting(self._worker_id, waiting=waiting))
+        except (Unavailable, Conflict):
+            return False
         self._waiting = waiting
+        return True
 
     @staticmethod
     async def _pause(event: asyncio.Event, seconds: float) -> bool:
@@ -214,7 +220,7 @@ class ClaimLoop:
         """For --drain: all is done if full looks found nothing, and nothing is held."""
         if not self._drain or self._held:
             return
-        if all(lane.looked_full for lane in self._lanes):
+        if all(lane.empty for lane in self._lanes):
             self.drained.set()
         for lane in self._lanes:
             lane.full_at = 0.0

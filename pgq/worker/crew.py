@@ -11,7 +11,7 @@ from pgq.runner.coroutine import CoroutineRunner
 from pgq.runner.keeper import Keeper
 from pgq.runner.thread import ThreadRunner, handler_perform
 from pgq.worker import log
-from pgq.worker.lane import Lane
+from pgq.worker.lane import Lane, Take
 from pgq.worker.options import Options
 
 
@@ -38,14 +38,14 @@ class Crew:
             self.keeper.close()
 
 
-def make_crew(options: Options, report: Report) -> Crew:
-    """The lanes for these options, inside the running event loop; verdicts go to `report`."""
+def make_crew(options: Options, take: Take) -> Crew:
+    """The lanes for these options, inside the running event loop; verdicts go to `take`."""
     if options.app is None:
         keeper = Keeper()
         lane = Lane(options.served_kinds, options.served_queues)
         perform = command_perform(options.command or "", keeper)
         capacity = options.capacity(None)
-        noted = lane.reporting(report)
+        noted = lane.reporting(take)
         lane.attach(ThreadRunner(perform, capacity, noted, overdue=lambda _: None))
         return Crew([lane], keeper)
     kinds: dict[Isolation, list[str]] = {}
@@ -56,7 +56,7 @@ def make_crew(options: Options, report: Report) -> Crew:
         handlers = [options.app.handlers[name] for name in names]
         timeouts = {handler.kind: handler.timeout for handler in handlers if handler.timeout}
         lane = Lane(names, options.served_queues, timeouts=timeouts)
-        lane.attach(_runner(options, isolation, lane.reporting(report)))
+        lane.attach(_runner(options, isolation, lane.reporting(take)))
         lanes.append(lane)
     return Crew(lanes, None)
 

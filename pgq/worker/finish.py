@@ -20,7 +20,7 @@ class FinishLoop:
     """Gathers verdicts and writes them."""
 
     def __init__(self, link: Link, held: set[int]) -> None:
-        """`held`: ids of jobs whose end is not written yet; they are taken out once it is."""
+        """`held`: leases of jobs whose end is not written yet; taken out once it is."""
         self.link = link
         self._worker_id = 0
         self._held = held
@@ -29,7 +29,7 @@ class FinishLoop:
         self._news = asyncio.Event()
         self._clear = asyncio.Event()
         self._clear.set()
-        self.counts = {"done": 0, "not done": 0, "lost": 0}
+        self.counts = {"done": 0, "not_done": 0, "lost": 0}
 
     def report(self, job: ClaimedJob, verdict: Verdict) -> None:
         """Take a verdict to write."""
@@ -59,8 +59,8 @@ class FinishLoop:
                     await self._write(done)
                 if settled:
                     await self._write_settled(settled)
-                self._held.difference_update(job.id for job, _ in done)
-                self._held.difference_update(job.id for job, _ in settled)
+                self._held.difference_update(job.lease for job, _ in done)
+                self._held.difference_update(job.lease for job, _ in settled)
             if not self._news.is_set():
                 self._clear.set()
 
@@ -79,7 +79,7 @@ class FinishLoop:
         except PgqError as error:
             await self._one_by_one(list(settled), error)
             return
-        self.counts["not done"] += len(settled) - len(lost)
+        self.counts["not_done"] += len(settled) - len(lost)
         self._note_lost(lost)
 
     async def _one_by_one(self, batch: list[tuple[ClaimedJob, Verdict]], error: PgqError) -> None:

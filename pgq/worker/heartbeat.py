@@ -62,11 +62,12 @@ class Heartbeat:
         """Connect, and take the lock; gives its key, or None through a pooler."""
         conn = db.connect(self._dsn, application_name="pgq worker heartbeat")
         try:
-            with db.driver_errors():
-                # A beat that the server forgets in a crash is followed by another one.
-                conn.execute("set synchronous_commit = off")
             key = None
             if db.run(conn, calls.backend_pid()) == conn.info.backend_pid:
+                with db.driver_errors():
+                    # A beat that the server forgets in a crash is followed by another one. Not
+                    # through a pooler: the setting would stay on a session that others use.
+                    conn.execute("set synchronous_commit = off")
                 key = random.SystemRandom().randrange(1, 2**63)
                 db.run(conn, calls.lock(key))
             else:
@@ -81,7 +82,7 @@ class Heartbeat:
         """Beat for this worker from now on; connect() comes first."""
         self.worker_id = worker_id
         self._listen()
-        self._thread = threading.Thread(target=self._run, name="pgq-heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._guarded, name="pgq-heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -103,6 +104,14 @@ class Heartbeat:
     def pooled(self) -> bool:
         """Whether a pooler stands between: no lock is held and nothing is heard."""
         return self._lock_key is None
+
+    def _guarded(self) -> None:
+        try:
+            self._run()
+        except Exception as error:  # a worker without a heartbeat must not go on
+            log.error("heartbeat ended", error=repr(error))
+            self._hears.dead()
+            raise
 
     def _run(self) -> None:
         lost = False

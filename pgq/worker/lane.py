@@ -5,13 +5,17 @@ by its measured rate: attempts are charged at claim, and a job that kills the wo
 claimed beside it along.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from typing import TypeAlias
 
 from pgq.model import ClaimedJob, Verdict
 from pgq.runner import Report, Runner
 from pgq.runner.interrupt import clock
 from pgq.worker.places import Places
+
+Take: TypeAlias = Callable[[ClaimedJob, Verdict], None]
+"""Takes a verdict, to write it."""
 
 AHEAD = 0.2
 """Seconds of work, by the measured rate, that may wait claimed."""
@@ -21,39 +25,55 @@ BATCH = 500
 """Jobs per claim at most."""
 
 SLOW = 0.1
-"""A handler that takes longer on average than this many seconds gets nothing ahead."""
+"""Handlers that take longer on average than this many seconds get nothing ahead."""
 
 STALE = 1.0
 """Seconds after which a claimed job that could not start is handed back."""
 
-WINDOW = 0.01
-"""Seconds over which the rate is measured at least."""
+WINDOW = 0.2
+"""Seconds over which the rate of a runner that stays busy is measured."""
 
 
 class Pace:
-    """The rate at which jobs end while the runner is busy, in jobs a second."""
+    """How long jobs run, and at which rate they end while the runner is busy.
+
+    Handlers that started together end together, so the rate is never taken over a part of a short
+    busy time: over all of it when it ends, or over windows of 0.2 s while it lasts.
+    """
 
     def __init__(self) -> None:
         self.rate = 0.0
+        """Jobs a second."""
+        self.seconds = 0.0
+        """The mean run time of the latest jobs."""
+        self._busy_since: float | None = None
         self._ended = 0
-        self._since: float | None = None
+        self._window_since = 0.0
+        self._window_ended = 0
 
     def started(self, now: float) -> None:
         """The runner has work."""
-        if self._since is None:
-            self._since, self._ended = now, 0
+        if self._busy_since is None:
+            self._busy_since = self._window_since = now
+            self._ended = self._window_ended = 0
 
-    def ended(self, now: float, *, idle: bool) -> None:
-        """A job ended; `idle`: it was the last one."""
-        self._ended += 1
-        if self._since is None:
+    def ended(self, now: float, *, seconds: float, idle: bool) -> None:
+        """A job ended that ran for `seconds`; `idle`: it was the last one."""
+        self.seconds += (seconds - self.seconds) * (0.1 if self.seconds else 1.0)
+        if self._busy_since is None:
             return
-        elapsed = now - self._since
-        if elapsed >= WINDOW or idle:
-            rate = self._ended / max(elapsed, 1e-6)
-            weight = min(1.0, elapsed / 0.1) if self.rate else 1.0
-            self.rate += (rate - self.rate) * max(weight, 0.1)
-            self._since, self._ended = (None if idle else now), 0
+        self._ended += 1
+        self._window_ended += 1
+        if idle:
+            self._learn(self._ended, now - self._busy_since)
+            self._busy_since = None
+        elif now - self._window_since >= WINDOW:
+            self._learn(self._window_ended, now - self._window_since)
+            self._window_since, self._window_ended = now, 0
+
+    def _learn(self, ended: int, seconds: float) -> None:
+        rate = ended / max(seconds, 1e-4)
+        self.rate = (self.rate + rate) / 2 if self.rate else rate
 
 
 class Lane:
@@ -73,8 +93,8 @@ class Lane:
         self.pace = Pace()
         self.full_at = 0.0
         """When the next full look is due."""
-        self.looked_full = False
-        """Whether the last look was a full one."""
+        self.empty = False
+        """Whether the last look was a full one and found nothing."""
         self._runner: Runner | None = None
         self._moved_at = clock()
 
@@ -88,14 +108,15 @@ class Lane:
         assert self._runner is not None
         return self._runner
 
-    def reporting(self, report: Report) -> Report:
-        """`report`, with the pace measured on the way."""
+    def reporting(self, take: Take) -> Report:
+        """`take`, with the pace measured on the way."""
 
-        def noted(job: ClaimedJob, verdict: Verdict) -> None:
+        def noted(job: ClaimedJob, verdict: Verdict, seconds: float) -> None:
             self._moved_at = now = clock()
             runner = self.runner
-            self.pace.ended(now, idle=not runner.running and not runner.waiting)
-            report(job, verdict)
+            idle = not runner.running and not runner.waiting
+            self.pace.ended(now, seconds=seconds, idle=idle)
+            take(job, verdict)
 
         return noted
 
@@ -116,8 +137,8 @@ class Lane:
         return min(BATCH, wanted)
 
     def _ahead(self) -> int:
-        if self.pace.rate * SLOW < min(self.runner.running, self.runner.capacity):
-            return 0  # by Little's law the handlers take longer than SLOW each
+        if self.pace.seconds > SLOW:
+            return 0
         return min(MAX_AHEAD, int(self.pace.rate * AHEAD))
 
     def take(self, jobs: Sequence[ClaimedJob]) -> None:

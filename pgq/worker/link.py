@@ -67,8 +67,12 @@ class Link:
 
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
         conn = await db.connect_async(self._dsn, application_name=f"pgq worker {self._name}")
-        # Prepared at first use, but not through a pooler, where the next session may answer.
-        pooled = await db.run_async(conn, backend_pid()) != conn.info.backend_pid
+        try:
+            # Prepared at first use, but not through a pooler, where the next session may answer.
+            pooled = await db.run_async(conn, backend_pid()) != conn.info.backend_pid
+        except BaseException:
+            await conn.close()
+            raise
         conn.prepare_threshold = None if pooled else 0
         return conn
 

@@ -2,12 +2,14 @@
 
 import json
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 from typing import Any
 
 from pgq.text import format_time, safe
 
+FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
 logger = logging.getLogger("pgq.worker")
@@ -68,5 +70,11 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _text(value: object) -> str:
-    text = safe(str(value))
-    return f'"{text}"' if " " in text or not text else text
+    """A value as one word, or in quotes; what is in it cannot pass for another field."""
+    text = str(value)
+    plain = bool(text) and not _QUOTED.search(text)
+    return safe(text if plain else '"' + _ESCAPED.sub(r"\\\g<0>", text) + '"')
+
+
+_QUOTED = re.compile(r'[\s"=\\]')
+_ESCAPED = re.compile(r'["\\]')

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pgq import db
 from pgq.calls import workers as calls
-from pgq.errors import PgqError
+from pgq.errors import PgqError, WorkerDead
 from pgq.model import ClaimedJob, HandedBack, Verdict
 from pgq.runner.interrupt import clock
 from pgq.worker import log
@@ -29,6 +29,9 @@ TICK = 0.1
 
 STOPPING = 7.0
 """Seconds that jobs asked to stop have for it, before they are handed back as they are."""
+
+LAST_CLAIM = 2.0
+"""Seconds for the answer to the claim under way, of a worker that was told to hurry."""
 
 FAREWELL = 10.0
 """Seconds for the last writes of a worker that was told to hurry."""
@@ -58,6 +61,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._id = 0
         self._exit_code = 0
+        self._dead = False
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._held: set[int] = set()
@@ -70,7 +74,7 @@ class Worker:
         self._claiming = ClaimLoop(
             Link(options.dsn, "claim"),
             self._crew.lanes,
-            report=self._finishing.report,
+            take=self._finishing.report,
             held=self._held,
             poll=min(poll, DRAIN_POLL) if options.drain else poll,
             drain=options.drain,
@@ -146,14 +150,18 @@ class Worker:
         async with asyncio.TaskGroup() as group:
             writer = group.create_task(self._finishing.run(self._id), name="finish")
             ticker = group.create_task(self._tick(), name="timeouts")
-            claimer = group.create_task(
-                self._claiming.run(self._id, pooled=self._heartbeat.pooled), name="claim"
-            )
+            claimer = group.create_task(self._claim(), name="claim")
             drain = group.create_task(self._drain(), name="drain")
             await self._stop.wait()
             await self._wind_down(claimer)
             for task in (writer, ticker, drain):
                 task.cancel()
+
+    async def _claim(self) -> None:
+        try:
+            await self._claiming.run(self._id, pooled=self._heartbeat.pooled)
+        except WorkerDead:  # heard here before the heartbeat heard it
+            self._die()
 
     async def _tick(self) -> None:
         while True:
@@ -170,7 +178,7 @@ class Worker:
         """Stop claiming, let jobs end, write what became of them."""
         self._heartbeat.draining = True
         self._claiming.stop()
-        await claimer
+        await self._unless_hurried(claimer, LAST_CLAIM)
         for lane in self._crew.lanes:
             for job in lane.runner.withdraw():
                 self._finishing.report(job, HandedBack())
@@ -181,11 +189,23 @@ class Worker:
             self._hurry.clear()
             if not await self._idle(STOPPING):
                 self._abandon()
-        try:
-            async with asyncio.timeout(FAREWELL if self._exit_code else None):
-                await self._finishing.flushed()
-        except TimeoutError:
+        if self._exit_code:
+            self._hurry.set()
+        flushed = asyncio.create_task(self._finishing.flushed())
+        if not await self._unless_hurried(flushed, FAREWELL):
             log.error("outcomes not written; these jobs run again", jobs=len(self._held))
+
+    async def _unless_hurried(self, task: asyncio.Task[None], seconds: float) -> bool:
+        """Wait for a task until a signal says hurry, then so many seconds more; whether it ended.
+
+        Without the database it may never end.
+        """
+        hurry = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait({task, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        ended, _ = await asyncio.wait({task}, timeout=seconds)
+        task.cancel()
+        return bool(ended)
 
     async def _idle(self, seconds: float | None) -> bool:
         """Wait until nothing runs: false when the time is over or a signal says hurry."""
@@ -242,6 +262,9 @@ class Worker:
         self._loop.call_soon_threadsafe(self._die)
 
     def _die(self) -> None:
+        if self._dead:
+            return
+        self._dead = True
         log.error("declared dead by others: stopping all jobs, which run elsewhere now")
         self._exit_code = 1
         self._stop.set()

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pgq.errors import UsageError
 from pgq.registry import App
 from pgq.registry.app import Isolation
+from pgq.worker import log
 
 ASYNC_CONCURRENCY = 100
 
@@ -44,6 +45,10 @@ class Options:
             raise UsageError("poll: give a duration from 0.01s to 1h")
         if self.grace is not None and self.grace < timedelta(0):
             raise UsageError("grace: must not be negative")
+        if self.log_format not in log.FORMATS:
+            raise UsageError(f"log format: give one of {', '.join(log.FORMATS)}")
+        if self.log_level not in log.LEVELS:
+            raise UsageError(f"log level: give one of {', '.join(log.LEVELS)}")
         if self.app is not None:
             self._check_kinds(self.app)
 

@@ -14,45 +14,51 @@ from pgq_cli.options import duration, instant, new_app
 app = new_app()
 
 
+Kind = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[KIND]", help="The job's kind; without it, the payload's `type` is the kind."
+    ),
+]
+Payload = Annotated[
+    str | None, typer.Argument(metavar="[JSON]", help="A JSON object; - reads it from stdin.")
+]
+File = Annotated[
+    str | None,
+    typer.Option("--file", "-f", metavar="PATH", help="A line a job; - reads from stdin."),
+]
+Queue = Annotated[str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="The queue.")]
+Priority = Annotated[int, typer.Option("--priority", "-p", metavar="N", help="Higher comes first.")]
+Delay = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="Due after this long: 90s, 5m, 2h, 1d.")
+]
+At = Annotated[str | None, typer.Option(metavar="TIME", help="Due then: 2030-01-31T08:00:00Z.")]
+MaxAttempts = Annotated[
+    int | None, typer.Option(metavar="N", help="Failed for good after so many attempts.")
+]
+Timeout = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="How long an attempt may take.")
+]
+Unique = Annotated[
+    str | None,
+    typer.Option(metavar="KEY", help="Not if an unfinished job has this key: then that job."),
+]
+
+
 @app.command()
 def enqueue(
     ctx: typer.Context,
-    kind: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[KIND]", help="The job's kind; without it, the payload's `type` is the kind."
-        ),
-    ] = None,
-    payload: Annotated[
-        str | None, typer.Argument(metavar="[JSON]", help="A JSON object; - reads it from stdin.")
-    ] = None,
+    kind: Kind = None,
+    payload: Payload = None,
     *,
-    file: Annotated[
-        str | None,
-        typer.Option("--file", "-f", metavar="PATH", help="A line a job; - reads from stdin."),
-    ] = None,
-    queue: Annotated[
-        str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="The queue.")
-    ] = None,
-    priority: Annotated[
-        int, typer.Option("--priority", "-p", metavar="N", help="Higher comes first.")
-    ] = 0,
-    delay: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Due after this long: 90s, 5m, 2h, 1d.")
-    ] = None,
-    at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Due then: 2030-01-31T08:00:00Z.")
-    ] = None,
-    max_attempts: Annotated[
-        int | None, typer.Option(metavar="N", help="Failed for good after so many attempts.")
-    ] = None,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How long an attempt may take.")
-    ] = None,
-    unique: Annotated[
-        str | None,
-        typer.Option(metavar="KEY", help="Not if an unfinished job has this key: then that job."),
-    ] = None,
+    file: File = None,
+    queue: Queue = None,
+    priority: Priority = 0,
+    delay: Delay = None,
+    at: At = None,
+    max_attempts: MaxAttempts = None,
+    timeout: Timeout = None,
+    unique: Unique = None,
 ) -> None:
     """Enqueue a job and print its id; or all jobs of a file, in one transaction.
 
@@ -66,9 +72,7 @@ def enqueue(
       pgq enqueue '{"type": "send_email", "to": "a@example.org"}'
       pgq enqueue --file jobs.jsonl --queue mail
     """
-    if delay is not None and at is not None:
-        raise UsageError("give --delay or --at, not both")
-    options: dict[str, Any] = {
+    options = {
         "queue": queue,
         "priority": priority,
         "delay": duration("--delay", delay),
@@ -76,6 +80,8 @@ def enqueue(
         "max_attempts": max_attempts,
         "timeout": duration("--timeout", timeout),
     }
+    if delay is not None and at is not None:
+        raise UsageError("give --delay or --at, not both")
     if file is None:
         _enqueue_one(ctx, kind, payload, options | {"unique_key": unique})
     elif payload is not None or unique is not None:

@@ -35,6 +35,7 @@ language plpgsql
 set search_path = ''
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare

@@ -21,10 +21,15 @@ language plpgsql
 set search_path = ''
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-    if not exists (select from pgq.jobs as j where j.status = 'pending' and j.losses > 0) then
+    perform from pgq.jobs as j
+    where j.status = 'pending' and j.losses > 0
+    order by j.queue, j.scheduled_at, j.id
+    limit 1;
+    if not found then
         return;
     end if;
     return query
@@ -40,7 +45,7 @@ begin
                 where r.shard = 0 and r.queue = any (p_queues) and r.worker_id = p_worker_id
                     and r.status = 'running' and r.losses > 0 and r.attempts >= r.max_attempts
             )
-        order by j.scheduled_at, j.id
+        order by j.queue, j.scheduled_at, j.id
         limit 1
         for update skip locked
     )

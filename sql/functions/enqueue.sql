@@ -19,6 +19,7 @@ create or replace function pgq.enqueue(
 language plpgsql
 set search_path = ''
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -55,7 +56,7 @@ begin
         end if;
         select j.id into enqueue.id
         from pgq.jobs as j
-        where j.unique_key = enqueue.unique_key and j.shard = 0
+        where j.unique_key = enqueue.unique_key
             and j.status in ('pending', 'running');
         if found then
             duplicate := true;

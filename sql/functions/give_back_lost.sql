@@ -4,7 +4,8 @@
 -- it fails when its attempts are used up, and is cancelled if it was asked to be.
 -- Takes: how many at most. Returns: a row a job.
 -- The job forgets its worker, so that a late finish is told that its lease was lost.
--- Locks: job rows, skipping locked ones (a finish under way decides those).
+-- Locks: job rows, skipping locked ones (a finish under way decides those), then the throughput
+-- rows of this backend's slot.
 -- Relies on: jobs_running, in its order: to want the order of id would be an invitation to walk
 -- jobs_pkey over every finished job.
 create or replace function pgq.give_back_lost(p_limit integer)
@@ -13,6 +14,7 @@ language plpgsql
 set search_path = ''
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set enable_nestloop = off
 set enable_mergejoin = off
 as $$
@@ -26,7 +28,7 @@ begin
                 when j.attempts >= j.max_attempts then 'failed'
                 else 'pending'
             end as status,
-            'worker lost: w-' || j.worker_id
+            'worker lost' || coalesce(': w-' || j.worker_id, '')
                 || coalesce(' (' || w.host || ', pid ' || w.pid || ')', '') as error
         from pgq.jobs as j
         left join pgq.workers as w on w.id = j.worker_id

@@ -13,6 +13,7 @@ create or replace function pgq.heartbeat(
 language plpgsql
 set search_path = ''
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -29,7 +30,7 @@ begin
         array(
             select j.id
             from pgq.jobs as j
-            where j.shard = 0 and j.queue = any (v_queues) and j.worker_id = p_worker_id
+            where j.queue = any (v_queues) and j.worker_id = p_worker_id
                 and j.status = 'running' and j.cancel_requested_at is not null
         ),
         coalesce(bool_or(s.silent >= interval '4 seconds'), false),

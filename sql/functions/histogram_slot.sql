@@ -1,5 +1,5 @@
 -- Which element of a histogram counts a duration: 1 for below 1 ms, i for below 2^(i-1) ms,
--- 28 for all longer ones (2^27 ms is 37 hours). Locks: none.
+-- 28 for all longer ones (2^26 ms is 18 hours). Locks: none.
 create or replace function pgq.histogram_slot(p_time interval) returns integer
 language sql stable parallel safe
 return width_bucket(

@@ -9,7 +9,8 @@
 -- jobs. Jobs left running by workers that are marked dead, have stopped, or are unknown go too.
 -- Takes: how many jobs to give back at most; call again while it returns that many.
 -- Returns: a row a job given back, with its worker and what became of it.
--- Locks: worker rows in order of id, their advisory locks, then job rows; it waits for none.
+-- Locks: worker rows in order of id, their advisory locks, then job rows, waiting for none of
+-- them; then the throughput rows of this backend's slot.
 -- Relies on: jobs_running.
 create or replace function pgq.reap(p_limit integer default 1000)
 returns table (job_id bigint, queue text, kind text, worker_id bigint, status text)

@@ -12,6 +12,7 @@ create or replace function pgq.requeue(
 language plpgsql
 set search_path = ''
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -41,7 +42,7 @@ begin
         elsif outcome = 'unique key taken' then
             select j.id into holder
             from pgq.jobs as j
-            where j.unique_key = v_job.unique_key and j.shard = 0
+            where j.unique_key = v_job.unique_key
                 and j.status in ('pending', 'running');
         end if;
         return next;

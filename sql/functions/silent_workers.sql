@@ -1,6 +1,7 @@
--- Workers that are late: no sign of life for 2.2 seconds, when one is due every 2. With the two
--- facts that tell whether they are dead: how long silent, and how long silence is forgiven (the longest visibility timeout
--- of their queues). Whether their lock is gone is for pgq.reap to see, under the worker's row lock.
+-- Workers that are late: no sign of life for 2.2 seconds, when one is due every 2.
+-- Returns: a row a worker, with the two facts that tell whether it is dead: how long silent, and how
+-- long silence is forgiven (the longest visibility timeout of its queues). Whether its lock is gone
+-- is for pgq.reap to see, under the worker's row lock.
 -- Locks: none.
 create or replace function pgq.silent_workers()
 returns table (id bigint, lock_key bigint, silent interval, forgiven interval)

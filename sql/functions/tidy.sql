@@ -1,8 +1,13 @@
 -- The upkeep that any worker does now and then: forgets workers that ended a day ago and counters
 -- older than 30 days. One at a time; a second caller does nothing.
 -- Returns: nothing. Locks: an advisory lock, then the rows it deletes.
+-- Relies on: throughput_pkey, jobs_running.
 create or replace function pgq.tidy() returns void
-language plpgsql set search_path = '' as $$
+language plpgsql
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
 begin
     if not pg_try_advisory_xact_lock(hashtextextended('pgq.tidy', 0)) then
         return;
@@ -13,7 +18,7 @@ begin
     where coalesce(w.died_at, w.stopped_at) < now() - interval '1 day'
         and not exists (
             select from pgq.jobs as j
-            where j.shard = 0 and j.queue = any (w.queues) and j.worker_id = w.id
+            where j.queue = any (w.queues) and j.worker_id = w.id
                 and j.status = 'running'
         );
 end

@@ -138,7 +138,7 @@ create table pgq.throughput (
     done bigint not null default 0,
     failed bigint not null default 0,
     retried bigint not null default 0,
-    -- Histograms in powers of two of milliseconds: element i counts times below 2^i ms.
+    -- Histograms in powers of two of milliseconds: element i counts times below 2^(i-1) ms.
     wait_histogram bigint[] not null default '{}',
     run_histogram bigint[] not null default '{}',
     constraint throughput_pkey primary key (minute, queue, slot)

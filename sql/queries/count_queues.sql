@@ -27,9 +27,9 @@ dead as (
 hour as (
     select
         t.queue,
-        sum(t.done)::bigint as done_last_hour,
-        sum(t.failed)::bigint as failed_last_hour,
-        sum(t.retried)::bigint as retried_last_hour
+        sum(t.done)::bigint as done_1h,
+        sum(t.failed)::bigint as failed_1h,
+        sum(t.retried)::bigint as retried_1h
     from pgq.throughput as t
     where t.minute > now() - interval '1 hour'
     group by t.queue
@@ -40,10 +40,11 @@ select
     coalesce(pending.scheduled, 0) as scheduled,
     coalesce(running.running, 0) as running,
     coalesce(dead.failed, 0) as failed,
-    coalesce(hour.done_last_hour, 0) as done_last_hour,
-    coalesce(hour.failed_last_hour, 0) as failed_last_hour,
-    coalesce(hour.retried_last_hour, 0) as retried_last_hour,
-    pending.oldest_ready_at
+    coalesce(hour.done_1h, 0) as done_1h,
+    coalesce(hour.failed_1h, 0) as failed_1h,
+    coalesce(hour.retried_1h, 0) as retried_1h,
+    pending.oldest_ready_at,
+    now() - pending.oldest_ready_at as oldest_ready_age
 from (select q.queue from pgq.queues as q) as q
 full join pending using (queue)
 full join running using (queue)

@@ -1,4 +1,6 @@
-"""Act as another user with `pgq.embedded`: `acting.py UID GID`, requests and answers as JSON lines.
+"""Act as another user with `pgq.embedded`: requests and answers are lines of JSON.
+
+    acting.py UID GID FOLDER
 
 Everything is imported before the rights are given up, because that user may be unable to read
 the interpreter and its packages.
@@ -8,6 +10,7 @@ import dataclasses
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -27,12 +30,12 @@ VERBS = {
 
 
 def become(uid: int, gid: int) -> None:
-    """Give up being root, for good."""
+    """Be that user alone, for good."""
     # Loaded now because they are loaded late otherwise.
     errors.lookup("42P04")
     "a".encode("idna")
-    if os.geteuid() != uid:
-        os.setgroups([])
+    if os.geteuid() == 0:
+        os.setgroups([gid])
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
 
@@ -59,5 +62,6 @@ def answer(verb: str, arguments: list[str], environment: dict[str, str]) -> dict
 
 if __name__ == "__main__":
     become(int(sys.argv[1]), int(sys.argv[2]))
-    for line in sys.stdin:
-        print(json.dumps(answer(**json.loads(line)), default=str), flush=True)
+    with suppress(KeyboardInterrupt):
+        for line in sys.stdin:
+            print(json.dumps(answer(**json.loads(line)), default=str), flush=True)

@@ -10,6 +10,7 @@ import pwd
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +23,27 @@ ROOT = os.geteuid() == 0
 USER = "nobody" if ROOT else pwd.getpwuid(os.geteuid()).pw_name
 PEOPLE = ["root", USER] if ROOT else [USER]
 
-Arrive = Callable[[str], Person]
+# Ends whatever runs in a folder or has it on its command line, and removes it, once nothing holds
+# the other end of the guard's standard input: also when the tests were killed.
+GUARD = """
+read -r _
+users() {
+    printf %s/ "$1" | grep -slaF -f - /proc/[0-9]*/cmdline
+    find /proc -maxdepth 2 -path '/proc/[0-9]*/cwd' -lname "$1/*" 2>/dev/null
+}
+tries=100
+while found=$(users "$1"); grep -qF "$1" /proc/self/mounts || [ "$found" ]; do
+    [ $((tries -= 1)) -gt 0 ] || break
+    for process in $found; do
+        process=${process#/proc/}
+        kill -KILL "${process%/*}" 2>/dev/null
+    done
+    umount -R "$1" 2>/dev/null || sleep 0.1
+done
+rm -rf "$1"
+"""
+
+Arrive = Callable[[str], AbstractContextManager[Person]]
 
 
 @cache
@@ -62,27 +83,30 @@ def pytest_report_header() -> str:
 def streets() -> Iterator[Path]:
     """A folder that everybody can reach, in memory where possible, since servers write a lot."""
     folder = Path(tempfile.mkdtemp(prefix="pgq-", dir="/tmp"))
-    in_memory = can_mount() and mount(folder, "2g")
-    folder.chmod(0o755)
-    yield folder
-    if in_memory:
-        unmount(folder)
-    folder.rmdir()
+    command = ["/bin/sh", "-c", GUARD, "guard", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
+        if can_mount():
+            mount(folder, "2g")
+        folder.chmod(0o755)
+        yield folder
 
 
 @pytest.fixture(scope="session")
 def arrive(streets: Path) -> Arrive:
     """Make a user of the machine a person with an empty folder that only they can write."""
+    lent = packages.copy_to(streets / "packages") if ROOT and packages.closed() else None
 
-    def arrive(name: str) -> Person:
+    @contextmanager
+    def arrive(name: str) -> Iterator[Person]:
         folder = Path(tempfile.mkdtemp(dir=streets))
         folder.chmod(0o755)
         entry = pwd.getpwnam(name)
         os.chown(folder, entry.pw_uid, entry.pw_gid)
-        person = Person(entry=entry, folder=folder)
-        if ROOT and not person.is_root and packages.closed():
-            person.packages = packages.copy_to(folder / "packages")
-        return person
+        person = Person(entry=entry, folder=folder, packages=lent)
+        try:
+            yield person
+        finally:
+            person.leave()
 
     return arrive
 
@@ -90,26 +114,23 @@ def arrive(streets: Path) -> Arrive:
 @pytest.fixture(params=PEOPLE)
 def person(request: pytest.FixtureRequest, arrive: Arrive) -> Iterator[Person]:
     """Somebody who never had a server: root and a normal user in turn."""
-    arrived = arrive(request.param)
-    yield arrived
-    arrived.leave()
+    with arrive(request.param) as arrived:
+        yield arrived
 
 
 @pytest.fixture
 def user(arrive: Arrive) -> Iterator[Person]:
     """A normal user who never had a server, for what is the same for all."""
-    arrived = arrive(USER)
-    yield arrived
-    arrived.leave()
+    with arrive(USER) as arrived:
+        yield arrived
 
 
 @pytest.fixture(scope="session", params=PEOPLE)
 def home_owner(request: pytest.FixtureRequest, arrive: Arrive) -> Iterator[Person]:
     """Somebody who has had a server: root and a normal user in turn."""
-    arrived = arrive(request.param)
-    arrived.do("start")
-    yield arrived
-    arrived.leave()
+    with arrive(request.param) as arrived:
+        arrived.do("start")
+        yield arrived
 
 
 @pytest.fixture

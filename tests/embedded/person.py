@@ -110,10 +110,12 @@ class Process:
 
     def __init__(self, person: Person) -> None:
         self._person = person
-        path = os.pathsep.join(map(str, filter(None, [person.packages, CHECKOUT])))
+        folders = [person.packages, CHECKOUT, os.environ.get("PYTHONPATH")]
+        path = os.pathsep.join(str(folder) for folder in folders if folder)
         command = [sys.executable, "-P", "-W", "error", str(ACTING)]
         self.running = subprocess.Popen(
-            [*command, str(person.entry.pw_uid), str(person.entry.pw_gid)],
+            # The folder is there for the guard, which ends what has it on its command line.
+            [*command, str(person.entry.pw_uid), str(person.entry.pw_gid), str(person.folder)],
             env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
             cwd="/",
             stdin=subprocess.PIPE,

@@ -19,10 +19,9 @@ from tests.embedded.person import Failed, Person
 @pytest.fixture(scope="module")
 def settled(arrive: Arrive) -> Iterator[Person]:
     """Root, who has had a server here."""
-    arrived = arrive("root")
-    arrived.do("start")
-    yield arrived
-    arrived.leave()
+    with arrive("root") as arrived:
+        arrived.do("start")
+        yield arrived
 
 
 @pytest.fixture
@@ -90,11 +89,10 @@ def test_programs_that_the_account_cannot_read_are_copied_and_stay_closed(
     private = root.folder / "private"
     private.mkdir(mode=0o700)
     site = packages.copy_to(private / "site")
-    other = arrive("root")
-    other.packages = site
-    other.alone("ensure")
-    assert other.query("select 1") == [[1]]
-    other.leave()
+    with arrive("root") as other:
+        other.packages = site
+        other.alone("ensure")
+        assert other.query("select 1") == [[1]]
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
 
 

@@ -48,13 +48,19 @@ def test_a_killed_server_starts_again_with_all_that_was_committed(kept: Person) 
 
 def test_a_killed_server_starts_again_once_its_busy_children_have_ended(kept: Person) -> None:
     kept.do("ensure")
-    work = "select count(*) from generate_series(1, 6000000)"
-    busy = kept.begin("query", kept.do("url"), work)
-    until(lambda: kept.query(f"select 1 from pg_stat_activity where query = '{work}'"))
+    busy = kept.begin("query", kept.do("url"), "select pg_sleep(600)")
+    find = "select pid from pg_stat_activity where query = 'select pg_sleep(600)'"
+    until(lambda: kept.query(find))
+    ((child,),) = kept.query(find)
+    os.kill(child, signal.SIGSTOP)
     os.kill(kept.do("status")["pid"], signal.SIGKILL)
-    kept.do("ensure")
-    assert "pre-existing shared memory block" in (kept.home / "server.log").read_text()
-    busy.end()
+    start = kept.begin("ensure")
+    log = kept.home / "server.log"
+    until(lambda: "pre-existing shared memory block" in log.read_text())
+    os.kill(child, signal.SIGKILL)
+    assert start.result() == kept.do("url")
+    start.end()
+    busy.kill()
 
 
 def test_a_process_file_left_by_a_reboot_stops_no_start_when_its_number_is_taken(
@@ -133,10 +139,22 @@ def test_a_folder_that_is_no_data_folder_is_left_alone(kept: Person) -> None:
     aside.rename(kept.data)
 
 
-def orphans(person: Person) -> list[Path]:
-    """Programs at work on an unfinished data folder."""
+def test_a_first_start_that_was_interrupted_leaves_nothing_half_made(user: Person) -> None:
+    start = user.begin("start")
+    until(lambda: orphans(user))
+    os.kill(orphans(user)[0], signal.SIGSTOP)
+    start.running.send_signal(signal.SIGINT)
+    start.end()
+    assert orphans(user) == []
+    assert list(user.home.glob("new-*")) == []
+    assert not user.data.exists()
+
+
+def orphans(person: Person) -> list[int]:
+    """Processes at work on an unfinished data folder."""
     commands = Path("/proc").glob("[0-9]*/cmdline")
-    return [path for path in commands if os.fsencode(person.home / "new-") in contents(path)]
+    unfinished = os.fsencode(person.home / "new-")
+    return [int(path.parent.name) for path in commands if unfinished in contents(path)]
 
 
 def contents(path: Path) -> bytes:

@@ -17,9 +17,11 @@ def cramped(person: Person) -> Iterator[Person]:
     """Somebody whose folder is on a disk that can hold almost nothing yet."""
     mount(person.folder, "4m")
     os.chown(person.folder, person.entry.pw_uid, person.entry.pw_gid)
-    yield person
-    person.kill()
-    unmount(person.folder)
+    try:
+        yield person
+    finally:
+        person.kill()
+        unmount(person.folder)
 
 
 def resize(person: Person, size: str) -> None:

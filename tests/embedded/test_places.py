@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,9 @@ def test_a_comma_at_which_libpq_would_split_the_address_is_not_in_it() -> None:
 @pytest.mark.parametrize("length", range(60, 120))
 def test_a_socket_path_is_never_longer_than_the_kernel_takes(length: int) -> None:
     layout = layout_for(UID, {"PGQ_SERVER_HOME": "/" + "x" * length})
-    assert len(os.fsencode(layout.socket)) <= SOCKET_LIMIT
-    roomy = length + len("//run/.s.PGSQL.5432") <= SOCKET_LIMIT
-    assert (layout.sockets.parent == layout.home) is roomy
+    assert len(os.fsencode(layout.socket)) <= (103 if sys.platform == "darwin" else 107)
+    in_home = len(f"{layout.home}/run/.s.PGSQL.5432") <= SOCKET_LIMIT
+    assert (layout.sockets.parent == layout.home) is in_home
 
 
 def test_two_deep_homes_have_two_socket_folders() -> None:
@@ -97,6 +98,7 @@ def test_a_socket_folder_that_is_not_ours_is_refused_and_never_connected_to(
     try:
         with socket.socket(socket.AF_UNIX) as trap:
             trap.bind(str(sockets / ".s.PGSQL.5432"))
+            (sockets / ".s.PGSQL.5432").chmod(0o777)
             trap.listen()
             trap.setblocking(False)
             with pytest.raises(Failed, match=r"Refused: the folder .*pgq-\d+-"):

@@ -31,6 +31,18 @@ def test_a_writer_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_a_reader_of_the_old_file_reads_it_to_its_end(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    target.write_bytes(b"old")
+
+    with target.open("rb") as reader:
+        with whole(target) as file:
+            file.write(b"new")
+        assert reader.read() == b"old"
+
+    assert target.read_bytes() == b"new"
+
+
 def test_two_writers_at_once_do_not_mix(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
 

@@ -105,8 +105,6 @@ def test_no_lease_is_given_twice(conn: Connection) -> None:
         jobs.requeue(conn, *[job.id for job in claimed])
 
     assert len(leases) == 500
-    assert min(leases) < -(2**62)
-    assert max(leases) > 2**62
 
 
 def test_a_remembered_place_is_where_a_claim_starts(conn: Connection) -> None:

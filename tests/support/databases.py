@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -64,14 +65,18 @@ def empty(conn: psycopg.Connection, pristine: dict[str, int]) -> None:
 
 
 def wait_until_blocked(dsn: str, pid: int) -> None:
-    """Return once the backend `pid` waits for a lock that another one holds.
+    """Return once the backend `pid` waits for a lock that another one holds."""
+    with psycopg.connect(dsn, autocommit=True) as observer:
+        wait_until(observer, "select cardinality(pg_catalog.pg_blocking_pids(%s)) > 0", pid)
+
+
+def wait_until(conn: psycopg.Connection, question: LiteralString, *params: object) -> None:
+    """Return once the database answers the question with true.
 
     Raises TimeoutError when it does not come to that.
     """
-    blocked = "select cardinality(pg_catalog.pg_blocking_pids(%s)) > 0"
     deadline = time.monotonic() + PATIENCE
-    with psycopg.connect(dsn, autocommit=True) as observer:
-        while observer.execute(blocked, (pid,)).fetchone() != (True,):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"backend {pid} was not blocked within {PATIENCE:g} s")
-            observer.execute("select pg_catalog.pg_sleep(0.005)")
+    while conn.execute(question, params).fetchone() != (True,):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not so within {PATIENCE:g} s: {question} {params}")
+        conn.execute("select pg_catalog.pg_sleep(0.005)")

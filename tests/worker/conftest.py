@@ -1,0 +1,62 @@
+"""What tests of the worker share: the queue they fill, and ways to have it worked off."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg
+import pytest
+
+import pgq
+from tests.support import jobs, workers
+from tests.support.jobs import Connection, Row
+from tests.support.workers import Workers
+
+
+@pytest.fixture
+def queue(shared: str) -> Iterator[Connection]:
+    """An autocommit connection to the shared database, as a producer has it."""
+    with psycopg.connect(shared, autocommit=True) as conn:
+        yield conn
+
+
+class WorkOff(Protocol):
+    """Enqueues one job for a handler, drains the queue, and gives the job's row."""
+
+    def __call__(
+        self,
+        handler: Callable[..., Any],
+        payload: dict[str, Any] | None = None,
+        *,
+        retry: Any = None,
+        timeout: Any = None,
+        max_attempts: int | None = None,
+    ) -> Row: ...
+
+
+@pytest.fixture
+def work_off(queue: Connection, shared: str) -> WorkOff:
+    """See WorkOff."""
+
+    def work_off(
+        handler: Callable[..., Any], payload: dict[str, Any] | None = None, **options: Any
+    ) -> Row:
+        app = pgq.App()
+        app.job("work", **options)(handler)
+        job_id = jobs.enqueue(queue, "work", payload=payload or {}, **_limits(options))
+        workers.drain(shared, app)
+        return jobs.row(queue, job_id)
+
+    return work_off
+
+
+def _limits(options: dict[str, Any]) -> dict[str, Any]:
+    """What enqueue must be told, since the kind is not declared before a worker has started."""
+    return {name: options[name] for name in ("max_attempts", "timeout") if options.get(name)}
+
+
+@pytest.fixture
+def fleet(shared: str, tmp_path: Path) -> Iterator[Workers]:
+    """Starts `pgq worker` processes on the shared database; handlers find `tmp_path` in DESK."""
+    with workers.starting(shared, {"DESK": str(tmp_path)}) as started:
+        yield started
