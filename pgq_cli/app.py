@@ -64,9 +64,9 @@ root = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value
     if wanted:
-        from importlib.metadata import version
+        from pgq_cli.commands.version import program_version
 
-        console.emit(f"pgq {version('pgq-toolkit')}\n")
+        console.emit(f"pgq {program_version()}\n")
         raise typer.Exit
 
 
@@ -77,6 +77,7 @@ def _options(
     dsn: Annotated[
         str | None,
         typer.Option(
+            "--dsn",
             metavar="DSN",
             help="The database. Else PGQ_DSN, DATABASE_URL, or PGSERVICE, PGHOST ...; else the "
             "private server (pgq server --help), where it is installed.",

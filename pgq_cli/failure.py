@@ -71,6 +71,6 @@ def _usage(error: Exception) -> str:
     message = " ".join(str(getattr(error, "format_message", lambda: error)()).split())
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "pgq"
-    if getattr(error, "option_name", None) == "--dsn":
+    if context and context.parent and getattr(error, "option_name", None) == "--dsn":
         message = "--dsn comes before the command: pgq --dsn DSN COMMAND"
     return f"pgq: {message.rstrip('.')} (see {command} --help)"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from pgq import db
+from pgq.admin.live import look
 from pgq.calls import Call, Rows
 from pgq.model import Status
 
@@ -62,7 +62,7 @@ def list_jobs(conn: psycopg.Connection[Any], which: JobFilter, *, limit: int) ->
     if name is None:
         name = "list_jobs"
         params["status"] = which.status
-    return db.run(conn, Call(name, params, _read))
+    return look(conn, Call(name, params, _read))
 
 
 def _read(rows: Rows) -> list[JobRow]:

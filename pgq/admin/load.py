@@ -23,7 +23,7 @@ from pgq.model import NewJob
 NAMED = 20
 """So many bad lines are named; the others are counted."""
 
-BATCH_CHARACTERS = 8_000_000
+BATCH_CHARACTERS = 4_000_000
 """A statement is sent when its payloads are this long together, however few."""
 
 Advance = Callable[[int], None]

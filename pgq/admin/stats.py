@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from pgq import db
+from pgq.admin.live import look
 from pgq.calls import Call, Rows
 
 
@@ -30,7 +30,7 @@ class QueueRow(NamedTuple):
 
 def count_queues(conn: psycopg.Connection[Any]) -> list[QueueRow]:
     """The counts of every queue that has jobs or a row of its own, in order of name."""
-    return db.run(conn, Call("count_queues", {}, _read))
+    return look(conn, Call("count_queues", {}, _read))
 
 
 def _read(rows: Rows) -> list[QueueRow]:

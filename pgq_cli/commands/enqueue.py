@@ -30,18 +30,24 @@ File = Annotated[
 Queue = Annotated[str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="The queue.")]
 Priority = Annotated[int, typer.Option("--priority", "-p", metavar="N", help="Higher comes first.")]
 Delay = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="Due after this long: 90s, 5m, 2h, 1d.")
+    str | None,
+    typer.Option("--delay", metavar="DURATION", help="Due after this long: 90s, 5m, 2h, 1d."),
 ]
-At = Annotated[str | None, typer.Option(metavar="TIME", help="Due then: 2030-01-31T08:00:00Z.")]
+At = Annotated[
+    str | None, typer.Option("--at", metavar="TIME", help="Due then: 2030-01-31T08:00:00Z.")
+]
 MaxAttempts = Annotated[
-    int | None, typer.Option(metavar="N", help="Failed for good after so many attempts.")
+    int | None,
+    typer.Option("--max-attempts", metavar="N", help="Failed for good after so many attempts."),
 ]
 Timeout = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="How long an attempt may take.")
+    str | None, typer.Option("--timeout", metavar="DURATION", help="How long an attempt may take.")
 ]
 Unique = Annotated[
     str | None,
-    typer.Option(metavar="KEY", help="Not if an unfinished job has this key: then that job."),
+    typer.Option(
+        "--unique", metavar="KEY", help="Not if an unfinished job has this key: then that job."
+    ),
 ]
 
 
@@ -60,16 +66,14 @@ def enqueue(
     timeout: Timeout = None,
     unique: Unique = None,
 ) -> None:
-    """Enqueue a job and print its id; or all jobs of a file, in one transaction.
+    """Enqueue a job and print its id, or all jobs of a file in one transaction.
 
-    A file has a JSON object on each line: {"kind": ..., "payload": ...}, and optionally queue,
-    priority, scheduled_at, max_attempts, timeout and unique_key. What a line leaves out comes from
-    KIND and the options. If any line is no job, the lines are named and nothing is enqueued.
+    A line of a file is {"kind": ..., "payload": ...}, and optionally queue, priority, scheduled_at,
+    max_attempts, timeout, unique_key; KIND and the options are its defaults. All lines or none.
 
     \b
     Examples:
       pgq enqueue send_email '{"to": "a@example.org"}' --delay 5m
-      pgq enqueue '{"type": "send_email", "to": "a@example.org"}'
       pgq enqueue --file jobs.jsonl --queue mail
     """
     options = {

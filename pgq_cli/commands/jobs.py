@@ -13,25 +13,31 @@ app = new_app()
 SHOWN = ("id", "queue", "kind", "status", "attempts", "created_at", "last_error")
 
 
+Queue = Annotated[str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Of this queue.")]
+InStatus = Annotated[Status | None, typer.Option("--status", help="In this status.")]
+Kind = Annotated[str | None, typer.Option("--kind", metavar="KIND", help="Of this kind.")]
+Error = Annotated[
+    str | None, typer.Option("--error", metavar="TEXT", help="With this text in the last error.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="2h|TIME", help="Enqueued this long ago, or since then."),
+]
+Limit = Annotated[
+    int, typer.Option("--limit", min=1, max=1_000_000, metavar="N", help="At most so many.")
+]
+
+
 @app.command()
 def jobs(
     ctx: typer.Context,
     *,
-    queue: Annotated[
-        str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Of this queue.")
-    ] = None,
-    status: Annotated[Status | None, typer.Option(help="In this status.")] = None,
-    kind: Annotated[str | None, typer.Option(metavar="KIND", help="Of this kind.")] = None,
-    error: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="With this text in the last error.")
-    ] = None,
-    since_text: Annotated[
-        str | None,
-        typer.Option("--since", metavar="2h|TIME", help="Enqueued this long ago, or since then."),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option(min=1, max=1_000_000, metavar="N", help="At most so many.")
-    ] = 50,
+    queue: Queue = None,
+    status: InStatus = None,
+    kind: Kind = None,
+    error: Error = None,
+    since_text: Since = None,
+    limit: Limit = 50,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List the newest jobs, the newest first.

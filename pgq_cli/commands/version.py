@@ -21,14 +21,22 @@ def version(ctx: typer.Context, *, output: OutputOption = Output.TABLE) -> None:
       pgq version
       pgq version --output json
     """
-    from importlib import metadata
-
     from pgq import _sql
     from pgq_cli import console
 
     found, server = _database(ctx)
-    row = (metadata.version("pgq-toolkit"), _sql.migrations()[-1].number, found, server)
+    row = (program_version(), _sql.migrations()[-1].number, found, server)
     console.emit_rows(COLUMNS, [row], output)
+
+
+def program_version() -> str:
+    """The version that is installed; `unknown` for code that runs without being installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("pgq-toolkit")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def _database(ctx: typer.Context) -> tuple[int | None, str | None]:

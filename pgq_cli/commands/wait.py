@@ -15,7 +15,7 @@ def wait(
     job_id: JobId,
     *,
     timeout: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Give up after this long.")
+        str | None, typer.Option("--timeout", metavar="DURATION", help="Give up after this long.")
     ] = None,
 ) -> None:
     """Wait for a job to end, and print its result as JSON.

@@ -57,7 +57,12 @@ Queues = Annotated[
 ]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option(envvar="PGQ_KINDS", metavar="KIND", help="Serve only this kind; may be repeated."),
+    typer.Option(
+        "--kind",
+        envvar="PGQ_KINDS",
+        metavar="KIND",
+        help="Serve only this kind; may be repeated.",
+    ),
 ]
 Concurrency = Annotated[
     int | None,
@@ -73,6 +78,7 @@ Drain = Annotated[bool, typer.Option("--drain", help="End when nothing is due.")
 Grace = Annotated[
     str | None,
     typer.Option(
+        "--grace",
         envvar="PGQ_GRACE",
         metavar="DURATION",
         help="After the first signal, hand running jobs back when this is over. Else never.",
@@ -81,7 +87,10 @@ Grace = Annotated[
 Poll = Annotated[
     str,
     typer.Option(
-        envvar="PGQ_POLL", metavar="DURATION", help="Longest time between two looks when idle."
+        "--poll",
+        envvar="PGQ_POLL",
+        metavar="DURATION",
+        help="Longest time between two looks when idle.",
     ),
 ]
 Format = Annotated[
@@ -111,13 +120,12 @@ def worker(
 ) -> None:
     """Run jobs, with the handlers of an app or a shell command for each.
 
-    The first SIGINT or SIGTERM drains: nothing more is claimed, and what runs may finish. The
-    second hands running jobs back, the third ends at once. The current directory is on sys.path.
+    The first signal drains: nothing more is claimed, what runs may finish. The second hands
+    running jobs back, the third ends at once. The current directory is on sys.path.
 
     \b
     Examples:
-      pgq worker --app shop:app
-      pgq worker --app shop:app -q mail -q images -c 20 --drain
+      pgq worker --app shop:app -q mail -q images -c 20
       pgq worker --exec './resize.sh' -q images
     """
     from pgq.worker import Options

@@ -16,15 +16,18 @@ as $$
 begin
     return query
     with locked as materialized (
-        select j.id, j.status
+        select j.id, j.status, j.lease
         from pgq.jobs as j
         where j.id = any (p_ids) and j.shard = 0
         order by j.id
         for update
     ),
+    -- What the constraints look at comes from the locked row: they are checked first on a version
+    -- made from the row as the snapshot has it, before the server finds that to be outdated.
     changed as (
         update pgq.jobs as j
-        set status = case l.status when 'pending' then 'cancelled' else j.status end,
+        set status = case l.status when 'pending' then 'cancelled' else l.status end,
+            lease = l.lease,
             finished_at = case l.status when 'pending' then now() end,
             cancel_requested_at = coalesce(j.cancel_requested_at, now()),
             updated_at = now()

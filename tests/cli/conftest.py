@@ -15,6 +15,9 @@ from psycopg.types.json import Jsonb
 
 from pgq_cli import app
 
+PATIENCE = 60.0
+"""Seconds after which a command that does not end is killed, and its test fails."""
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAM = "import sys; from pgq_cli.app import main; sys.exit(main())"
 AT = datetime(2030, 1, 31, 8, tzinfo=UTC)
@@ -60,6 +63,7 @@ def pgq(tmp_path: Path) -> Run:
             capture_output=True,
             input=stdin.encode() if isinstance(stdin, str) else stdin,
             cwd=cwd or tmp_path,
+            timeout=PATIENCE,
             env=variables(dsn, **environment),
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())

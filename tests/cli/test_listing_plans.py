@@ -1,6 +1,5 @@
 """Looking at live jobs and dead letters reads no finished job, whatever the statistics say."""
 
-import json
 from typing import Any
 
 import psycopg
@@ -15,6 +14,15 @@ PARAMETERS = {
     "queue": None, "kind": None, "error": None, "since": None, "age": None, "status": None,
     "limit": 20,
 }  # fmt: skip
+
+BOUNDS = {
+    "list_pending_jobs": 2 * LIVE,
+    "list_running_jobs": 2 * LIVE,
+    "list_failed_jobs": 40,
+    "list_jobs": 40,
+    "count_queues": 6 * LIVE,
+}
+"""How many rows the scans of a statement may return or throw away."""
 
 FILL = """
 insert into pgq.jobs (kind, status, finished_at)
@@ -48,7 +56,7 @@ def crowded(request: pytest.FixtureRequest, conn: psycopg.Connection) -> psycopg
 def rows_read(plan: Any) -> int:
     """How many rows the scans of a plan returned or threw away."""
     own = 0
-    if "Scan" in plan["Node Type"] and plan["Node Type"] != "Subquery Scan":
+    if "Scan" in plan["Node Type"] and "Bitmap Index" not in plan["Node Type"]:
         removed = plan.get("Rows Removed by Filter", 0) + plan.get(
             "Rows Removed by Index Recheck", 0
         )
@@ -56,21 +64,15 @@ def rows_read(plan: Any) -> int:
     return own + sum(map(rows_read, plan.get("Plans", [])))
 
 
-@pytest.mark.parametrize(
-    ("name", "bound"),
-    [
-        ("list_pending_jobs", 2 * LIVE),
-        ("list_running_jobs", 2 * LIVE),
-        ("list_failed_jobs", 40),
-        ("list_jobs", 40),
-        ("count_queues", 6 * LIVE),
-    ],
-)
-def test_a_look_reads_no_more_than_it_must(
-    name: str, bound: int, crowded: psycopg.Connection
-) -> None:
+def test_a_look_reads_no_more_than_it_must(crowded: psycopg.Connection) -> None:
     crowded.execute("set local max_parallel_workers_per_gather = 0")
+    crowded.execute(_sql.query("prefer_indexes").encode())
+    read = {name: rows_read(plan(crowded, name)) for name in BOUNDS}
+    assert {name: rows for name, rows in read.items() if rows > BOUNDS[name]} == {}
+
+
+def plan(conn: psycopg.Connection, name: str) -> Any:
+    """The plan of a statement, as it went."""
     text = f"explain (analyze, timing off, format json) {_sql.query(name)}"
-    (answer,) = crowded.execute(text.encode(), PARAMETERS).fetchall()
-    plan = answer[0][0]["Plan"]
-    assert rows_read(plan) <= bound, json.dumps(plan, indent=1)
+    ((answer,),) = conn.execute(text.encode(), PARAMETERS).fetchall()
+    return answer[0]["Plan"]

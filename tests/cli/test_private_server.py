@@ -13,28 +13,25 @@ from tests.cli.conftest import Run
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    """A short path that the account of the server can reach."""
+def home(pgq: Run) -> Iterator[Path]:
+    """Where a private server may be: a short path that its account can reach."""
     folder = Path(tempfile.mkdtemp(prefix="pgq-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder / "server"
+    if (folder / "server").exists():
+        pgq("server", "stop", PGQ_SERVER_HOME=str(folder / "server"))
     shutil.rmtree(folder)
 
 
 def test_without_a_database_the_private_server_is_used_and_said_so(home: Path, pgq: Run) -> None:
     run = partial(pgq, PGQ_SERVER_HOME=str(home))
-    try:
-        first, second = run("enqueue", "a"), run("enqueue", "a")
-        worked = run("worker", "--exec", "true", "--drain", "--embedded")
-        listed = run("jobs", "--output", "csv")
-    finally:
-        run("server", "stop")
+    first, second = run("enqueue", "a"), run("enqueue", "a")
     assert (first.code, first.out, second.out) == (0, "1\n", "2\n")
     line = "pgq: no database is named: using the private server (pgq server status)"
     assert first.err == f"{line}, the schema was installed\n"
     assert second.err == f"{line}\n"
-    assert worked.code == 0
-    assert listed.out.count("done") == 2
+    assert run("worker", "--exec", "true", "--drain", "--embedded").code == 0
+    assert run("jobs", "--output", "csv").out.count("done") == 2
 
 
 def test_a_service_does_not_work_on_the_private_server_unasked(home: Path, pgq: Run) -> None:

@@ -3,28 +3,28 @@
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Event
+from threading import Barrier, Event
 
 import psycopg
 
 from pgq.calls.jobs import Place
 from pgq.model import ClaimedJob, Failed
 from tests.support import jobs
-from tests.support.jobs import Connection
 
-CLAIMERS, EACH, BATCH = 8, 2000, 100
+CLAIMERS, EACH, BATCH = 8, 2000, 25
 
 
 def place_of(job: ClaimedJob) -> Place:
     return Place(job.queue, job.priority, job.scheduled_at, job.id)
 
 
-def drain(dsn: str) -> list[tuple[int, int]]:
+def drain(dsn: str, start: Barrier) -> list[tuple[int, int]]:
     """Claim and finish until nothing is left, mostly from a remembered place; (id, lease) a job."""
     taken: list[tuple[int, int]] = []
     place: Place | None = None
     with psycopg.connect(dsn, autocommit=True) as conn:
         worker_id = jobs.register(conn)
+        start.wait()
         while True:
             claimed = jobs.claim(conn, worker_id, BATCH, places=[place] if place else None)
             assert len(claimed) <= BATCH
@@ -39,7 +39,9 @@ def test_eight_claimers_get_each_of_their_jobs_exactly_once(shared: str) -> None
     with psycopg.connect(shared, autocommit=True) as conn:
         jobs.fill(conn, CLAIMERS * EACH)
         with ThreadPoolExecutor(CLAIMERS) as threads:
-            taken = [pair for pairs in threads.map(drain, [shared] * CLAIMERS) for pair in pairs]
+            start = Barrier(CLAIMERS)
+            claimers = [threads.submit(drain, shared, start) for _ in range(CLAIMERS)]
+            taken = [pair for claimer in claimers for pair in claimer.result()]
 
         ids, leases = [job_id for job_id, _ in taken], {lease for _, lease in taken}
         assert len(ids) == len(set(ids)) == len(leases) == CLAIMERS * EACH
@@ -61,7 +63,7 @@ def keep_changing(dsn: str, over: Event) -> None:
                 "update pgq.jobs set priority = (random() * 3)::integer,"
                 " scheduled_at = scheduled_at - interval '1 ms'"
                 " where id in (select id from pgq.jobs where status = 'pending'"
-                " order by random() limit 20)"
+                " order by random() limit 20 for update skip locked)"
             )
 
 
@@ -75,9 +77,9 @@ def nibble(dsn: str, limit: int, claims: list[int]) -> None:
             claims.append(len(claimed))
             misses = 0 if claimed else misses + 1
             again = [job for job in claimed if job.attempts == 1 and job.id % 2]
-            if again:
-                jobs.settle(conn, worker_id, Failed("again", delay=timedelta(0)), *again)
-            assert jobs.finish(conn, worker_id, *set(claimed) - set(again)) == []
+            done = [job for job in claimed if job not in again]
+            assert jobs.settle(conn, worker_id, Failed("x", delay=timedelta(0)), *again) == []
+            assert jobs.finish(conn, worker_id, *done) == []
 
 
 def test_no_claim_exceeds_its_limit_while_the_jobs_change(shared: str) -> None:
@@ -94,7 +96,7 @@ def test_no_claim_exceeds_its_limit_while_the_jobs_change(shared: str) -> None:
             over.set()
         for thread in changing:
             thread.result()
-        drain(shared)
+        drain(shared, Barrier(1))
 
         assert max(claims) == limit
         found = Counter(

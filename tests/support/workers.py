@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +33,7 @@ def drain(dsn: str, app: pgq.App | None = None, **options: Any) -> None:
 
 def run(options: worker.Options) -> int:
     """Run a worker in this process; gives its exit code, not 0 if it must be told to end."""
-    late = threading.Timer(PATIENCE, tell_self, [signal.SIGTERM, signal.SIGTERM])
+    late = threading.Timer(PATIENCE, tell_self, [signal.SIGTERM, signal.SIGHUP])
     late.start()
     try:
         return worker.run(options)
@@ -42,7 +43,7 @@ def run(options: worker.Options) -> int:
 
 
 def tell_self(*numbers: signal.Signals) -> None:
-    """Send signals to this process, in which a worker runs."""
+    """Send signals, all different ones, to this process, in which a worker runs."""
     for number in numbers:
         os.kill(os.getpid(), number)
 
@@ -99,25 +100,9 @@ class WorkerProcess:
         assert line is not None, f"no {event!r} with {fields} in {self.log()}"
         return line
 
-    def send(self, *numbers: signal.Signals) -> None:
-        """Send signals, each one when the one before it was noticed."""
-        for number in numbers:
-            noticed = len(self.log())
-            self._process.send_signal(number)
-            with self._changed:
-                self._changed.wait_for(lambda seen=noticed: len(self._lines) > seen, PATIENCE)
-
-    def freeze(self) -> None:
-        """Stop it as it is, until thaw()."""
-        self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on."""
-        self._process.send_signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        """End it at once, without a word."""
-        self._process.kill()
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
 
     def ended(self) -> int:
         """Wait for its end; gives the exit code."""
@@ -159,6 +144,15 @@ def starting(dsn: str, environment: dict[str, str]) -> Iterator[Workers]:
         yield workers
     finally:
         workers.close()
+
+
+def appears(path: Path) -> Path:
+    """Wait for a file that a handler makes."""
+    deadline = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} did not appear"
+        time.sleep(0.005)
+    return path
 
 
 def run_worker(*arguments: str, dsn: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,265 @@
+"""A random life of a queue, checked at every step against a model of a few lines.
+
+The model knows the transition table and the rules about attempts, and nothing of SQL: nothing is
+lost, never two live leases, attempts add up, and a write without the lease changes nothing.
+"""
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import pgq
+from pgq import db
+from pgq.calls import workers as worker_calls
+from pgq.errors import WorkerDead
+from pgq.model import ClaimedJob, Status, Verb
+from tests.property.model import LATER, NOW, UNFINISHED, VERDICTS, Model, Worker
+from tests.support import jobs
+from tests.support.databases import empty, row_counts
+from tests.support.jobs import Connection, Settlement
+
+# The same lives every time: a failure seen once is seen again.
+PROFILE = settings(
+    max_examples=150,
+    stateful_step_count=50,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Producers, workers, reapers and operators, one step at a time."""
+
+    workers = Bundle("workers")
+    conn: Connection
+    """Speaks for everybody."""
+    locks: Connection
+    """Holds the locks of the workers that live."""
+    pristine: dict[str, int]
+
+    def __init__(self) -> None:
+        super().__init__()
+        empty(self.conn, self.pristine)
+        self.locks.execute("select pg_advisory_unlock_all()")
+        self.staff: dict[int, Worker] = {}
+        self.jobs: dict[int, Model] = {}
+        self.leases: set[int] = set()
+        self.done = 0
+
+    @rule(
+        max_attempts=st.integers(1, 3),
+        due=st.booleans(),
+        unique_key=st.sampled_from([None, None, "a", "b"]),
+    )
+    def enqueue(self, max_attempts: int, due: bool, unique_key: str | None) -> None:
+        answer = pgq.enqueue(
+            self.conn,
+            "work",
+            max_attempts=max_attempts,
+            delay=NOW if due else LATER,
+            unique_key=unique_key,
+        )
+        holder = self.holder(unique_key)
+        assert answer.duplicate == (holder is not None)
+        if holder is not None:
+            assert answer.id == holder
+        else:
+            assert answer.id not in self.jobs
+            self.jobs[answer.id] = Model(max_attempts, due, unique_key)
+
+    def holder(self, unique_key: str | None) -> int | None:
+        """The unfinished job that has the key."""
+        found = [
+            job_id
+            for job_id, job in self.jobs.items()
+            if unique_key and job.unique_key == unique_key and job.status in UNFINISHED
+        ]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    @rule(target=workers, holds_lock=st.booleans())
+    def start_worker(self, holds_lock: bool) -> Worker:
+        lock_key = len(self.staff) + 1
+        if holds_lock:
+            self.locks.execute("select pg_advisory_lock(%s)", (lock_key,))
+        worker = Worker(jobs.register(self.conn, lock_key=lock_key), lock_key, holds_lock)
+        self.staff[worker.id] = worker
+        return worker
+
+    @rule(worker=workers, limit=st.integers(0, 5))
+    def claim(self, worker: Worker, limit: int) -> None:
+        if worker.dead:
+            with pytest.raises(WorkerDead):
+                jobs.claim(self.conn, worker.id, limit)
+            return
+        claimed = jobs.claim(self.conn, worker.id, limit)
+        assert len(claimed) <= limit
+        for job in claimed:
+            model = self.jobs[job.id]
+            assert model.status is Status.PENDING
+            assert model.due
+            assert job.lease not in self.leases
+            self.leases.add(job.lease)
+            model.apply(Verb.CLAIM)
+            model.held_by, model.worker_id = job, worker.id
+            assert job.attempts == model.attempts
+        worker.claims += claimed
+        if len(claimed) < limit:
+            waiting = [
+                job for job in self.jobs.values() if job.status is Status.PENDING and job.due
+            ]
+            assert all(job.is_suspect(job.attempts + 1) for job in waiting)
+        running = [job for job in self.jobs.values() if job.worker_id == worker.id and job.held_by]
+        assert sum(job.is_suspect(job.attempts) for job in running) <= 1
+
+    @precondition(lambda self: self.leases)
+    @rule(worker=workers, data=st.data())
+    def finish(self, worker: Worker, data: st.DataObject) -> None:
+        if not worker.claims:
+            return
+        batch = data.draw(st.lists(st.sampled_from(worker.claims), min_size=1, max_size=3))
+        held = self.held(batch)
+        lost = jobs.finish(self.conn, worker.id, *batch)
+        for job_id in held:
+            self.jobs[job_id].apply(Verb.FINISH)
+        self.done += len(held)
+        assert set(lost).isdisjoint(held)
+
+    @precondition(lambda self: self.leases)
+    @rule(worker=workers, verdict=st.sampled_from(VERDICTS), data=st.data())
+    def settle(self, worker: Worker, verdict: tuple[Verb, Settlement], data: st.DataObject) -> None:
+        if not worker.claims:
+            return
+        verb, settlement = verdict
+        batch = data.draw(st.lists(st.sampled_from(worker.claims), min_size=1, max_size=3))
+        held = self.held(batch)
+        lost = jobs.settle(self.conn, worker.id, settlement, *batch)
+        delay = getattr(settlement, "delay", NOW)
+        for job_id in held:
+            self.jobs[job_id].apply(verb, due=delay == NOW)
+        assert set(lost).isdisjoint(held)
+
+    def held(self, batch: list[ClaimedJob]) -> set[int]:
+        """The jobs of these claims whose lease is still good."""
+        return {claim.id for claim in batch if self.jobs[claim.id].held_by == claim}
+
+    @rule(worker=workers)
+    def stall(self, worker: Worker) -> None:
+        """Let a worker miss its beats, with its lock if it has one."""
+        jobs.fall_silent(self.conn, worker.id)
+        worker.silent = True
+
+    @rule(worker=workers)
+    def crash(self, worker: Worker) -> None:
+        """Let a worker end without a word; nobody has noticed yet."""
+        self.stall(worker)
+        if worker.holds_lock:
+            self.locks.execute("select pg_advisory_unlock(%s)", (worker.lock_key,))
+            worker.holds_lock = False
+
+    @rule(worker=workers)
+    def beat(self, worker: Worker) -> None:
+        call = worker_calls.heartbeat(worker.id, lock_key=worker.lock_key, draining=False)
+        heard = db.run(self.conn, call)
+        assert heard.alive == (not worker.dead)
+        if heard.alive:
+            worker.silent = False
+            assert set(heard.cancelled) == {
+                job_id
+                for job_id, job in self.jobs.items()
+                if job.worker_id == worker.id and job.held_by and job.asked_to_cancel
+            }
+
+    @rule()
+    def reap(self) -> None:
+        reaped = jobs.reap(self.conn)
+        for worker in self.staff.values():
+            worker.dead |= worker.silent and not worker.holds_lock
+        expected = {}
+        for job_id, job in self.jobs.items():
+            if job.held_by and self.is_orphaned(job):
+                job.apply(Verb.REAP, due=job.losses == 0)
+                expected[job_id] = job.status
+        assert reaped == expected
+
+    def is_orphaned(self, job: Model) -> bool:
+        return job.worker_id is not None and self.staff[job.worker_id].dead
+
+    @precondition(lambda self: self.jobs)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        job_id = data.draw(st.sampled_from(sorted(self.jobs)))
+        job = self.jobs[job_id]
+        (outcome,) = jobs.cancel(self.conn, job_id)
+        answers = {Status.PENDING: "cancelled", Status.RUNNING: "requested"}
+        assert outcome == answers.get(job.status, f"already {job.status}")
+        if job.status in UNFINISHED:
+            job.apply(Verb.CANCEL)
+
+    @precondition(lambda self: self.jobs)
+    @rule(data=st.data(), force=st.booleans())
+    def requeue(self, data: st.DataObject, force: bool) -> None:
+        job_id = data.draw(st.sampled_from(sorted(self.jobs)))
+        job = self.jobs[job_id]
+        (outcome,) = jobs.requeue(self.conn, job_id, force=force)
+        match job.status:
+            case Status.PENDING:
+                assert outcome == "already pending"
+            case Status.RUNNING if not force and not self.is_orphaned(job):
+                assert outcome == "running"
+            case _ if job.status is not Status.RUNNING and self.holder(job.unique_key):
+                assert outcome == "unique key taken"
+            case _:
+                assert outcome == "requeued"
+                job.apply(Verb.FORCE_REQUEUE)
+
+    @rule()
+    def let_time_pass(self) -> None:
+        """Make everything due that waits."""
+        self.conn.execute("update pgq.jobs set scheduled_at = now() where status = 'pending'")
+        for job in self.jobs.values():
+            job.due = True
+
+    @invariant()
+    def the_rows_are_what_the_model_says(self) -> None:
+        rows = {row["id"]: row for row in jobs.rows(self.conn, "select * from pgq.jobs")}
+        assert rows.keys() == self.jobs.keys()
+        for job_id, job in self.jobs.items():
+            row = rows[job_id]
+            actual = {name: row[name] for name in ("attempts", "losses", "snoozes", "status")}
+            assert actual == {name: getattr(job, name) for name in actual}
+            assert row["lease"] == (job.held_by.lease if job.held_by else None)
+            assert (row["cancel_requested_at"] is not None) >= job.asked_to_cancel
+
+    @invariant()
+    def attempts_and_counters_add_up(self) -> None:
+        recorded = jobs.rows(
+            self.conn, "select job_id, count(*) as count from pgq.attempts group by job_id"
+        )
+        expected = {job_id: job.recorded for job_id, job in self.jobs.items() if job.recorded}
+        assert {row["job_id"]: row["count"] for row in recorded} == expected
+        assert jobs.counted(self.conn)["done"] == self.done
+
+
+def test_no_life_of_a_queue_loses_a_job_or_runs_it_by_two_leases(
+    elder: Connection, shared: str
+) -> None:
+    with psycopg.connect(shared, autocommit=True) as conn:
+        pristine = row_counts(conn)
+
+        class Machine(QueueMachine):
+            pass
+
+        Machine.conn, Machine.locks, Machine.pristine = elder, conn, pristine
+        run_state_machine_as_test(Machine, settings=PROFILE)

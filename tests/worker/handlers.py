@@ -1,0 +1,56 @@
+"""The app of the workers that tests start as processes; files in $DESK tell and ask."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pgq
+
+app = pgq.App()
+
+
+def desk(name: str) -> Path:
+    return Path(os.environ["DESK"], name)
+
+
+@app.job("quick")
+async def quick() -> None:
+    """Do nothing."""
+
+
+@app.job("linger")
+async def linger() -> None:
+    """Take a moment."""
+    await asyncio.sleep(0.05)
+
+
+@app.job("hold")
+async def hold(job: pgq.Job) -> None:
+    """Run until there is a file `go`."""
+    desk(f"started-{job.attempt}").touch()
+    while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
+        await asyncio.sleep(0.01)
+
+
+@app.job("hold a thread")
+def hold_a_thread(job: pgq.Job) -> None:
+    """Run until there is a file `go`, or the job is asked to stop."""
+    desk(f"started-{job.attempt}").touch()
+    while not desk("go").exists():
+        if job.cancelled.wait(0.01):
+            raise InterruptedError("asked to stop")
+
+
+@app.job("ignore all")
+def ignore_all(job: pgq.Job) -> None:
+    """Run until there is a file `go`, whatever is asked."""
+    desk(f"started-{job.attempt}").touch()
+    while not desk("go").exists():
+        time.sleep(0.01)
+
+
+@app.job("block the loop")
+async def block_the_loop(seconds: float) -> None:
+    """Let nothing else happen in the worker's event loop."""
+    time.sleep(seconds)  # noqa: ASYNC251 - the fault on purpose

@@ -1,0 +1,155 @@
+"""Who is alive: a dead worker's jobs run elsewhere, and nobody who lives is taken for dead."""
+
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP
+
+from tests.support import jobs
+from tests.support.databases import wait_until
+from tests.support.jobs import Connection
+from tests.support.lifelines import lifeline
+from tests.support.workers import Workers, appears
+
+APP = ("--app", "tests.worker.handlers:app")
+PROMISED = timedelta(seconds=10)
+"""Twice what the protocol promises of a quiet machine."""
+
+# Notes its attempt if no other one lives; the first one then goes on, with a child.
+ALONE = """
+import fcntl, os, subprocess, sys
+lock = open(os.path.join(os.environ["DESK"], "lock"), "w")
+fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+open(os.path.join(os.environ["DESK"], "started-" + os.environ["PGQ_ATTEMPT"]), "w").close()
+if os.environ["PGQ_ATTEMPT"] == "1":
+    subprocess.run(["sleep", "300"], pass_fds=[lock.fileno()])
+"""
+
+
+def clock(conn: Connection) -> datetime:
+    instant: datetime = jobs.value(conn, "select clock_timestamp()")
+    return instant
+
+
+def test_a_killed_workers_job_runs_elsewhere_soon(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "hold")
+    first = fleet.start(*APP)
+    appears(tmp_path / "started-1")
+    second = fleet.start(*APP)
+    second.seen("worker started")
+
+    killed_at = clock(queue)
+    first.send(SIGKILL)
+    appears(tmp_path / "started-2")
+    (tmp_path / "go").touch()
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+
+    row = jobs.row(queue, job_id)
+    assert (row["worker_id"], row["attempts"], row["losses"]) == (second.id, 2, 1)
+    assert row["locked_at"] - killed_at < PROMISED
+    (attempt,) = jobs.attempts(queue, job_id)
+    assert (attempt["outcome"], attempt["worker_id"]) == ("lost", first.id)
+    assert attempt["error"].startswith(f"worker lost: w-{first.id} (")
+    assert second.seen("dead worker's jobs given back")["worker"] == f"w-{first.id}"
+
+
+def test_a_killed_workers_command_is_gone_before_it_runs_again(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text(ALONE)
+    command = ("--exec", f"{sys.executable} {script}")
+    job_id = jobs.enqueue(queue)
+    first = fleet.start(*command)
+    appears(tmp_path / "started-1")
+    fleet.start(*command).seen("worker started")
+
+    first.send(SIGKILL)
+
+    wait_until(queue, "select status <> 'running' and attempts = 2 from pgq.jobs")
+    row = jobs.row(queue, job_id)
+    assert (row["status"], row["last_error"]) == ("done", None)
+
+
+def test_a_killed_workers_commands_end_with_it(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    jobs.enqueue(queue)
+    with lifeline(tmp_path / "line") as line:
+        worker = fleet.start("--exec", 'exec 9>"$DESK/line"; echo up >&9; (sleep 300 &); sleep 300')
+        assert line.heard() == "up\n"
+        worker.send(SIGKILL)
+        assert line.heard() == ""
+
+
+def test_a_handler_that_blocks_the_loop_is_not_taken_for_dead(
+    queue: Connection, fleet: Workers
+) -> None:
+    blocked = fleet.start(*APP, "--kind", "block the loop")
+    fleet.start(*APP, "--kind", "hold")
+    job_id = jobs.enqueue(queue, "block the loop", payload={"seconds": 8})
+
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+
+    row = jobs.row(queue, job_id)
+    assert (row["worker_id"], row["attempts"], row["losses"]) == (blocked.id, 1, 0)
+    assert row["finished_at"] - row["locked_at"] > timedelta(seconds=8)
+    assert jobs.value(queue, "select count(*) from pgq.workers where died_at is not null") == 0
+
+
+def test_a_worker_that_was_frozen_for_too_long_changes_nothing_and_ends(
+    queue: Connection, elder: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "hold")
+    frozen = fleet.start(*APP)
+    appears(tmp_path / "started-1")
+    frozen.send(SIGSTOP)
+    jobs.fall_silent(queue, frozen.id, timedelta(minutes=2))
+    assert jobs.reap(elder) == {job_id: "pending"}
+    (tmp_path / "go").touch()
+    other = fleet.start(*APP)
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+    before = jobs.row(queue, job_id)
+
+    frozen.send(SIGCONT)
+
+    assert frozen.ended() == 1
+    assert frozen.seen("declared dead by others")["level"] == "error"
+    assert frozen.seen("lease lost")["job"] == job_id
+    assert jobs.row(queue, job_id) == before
+    assert before["worker_id"] == other.id
+
+
+def test_a_dead_workers_thread_is_asked_to_stop(
+    queue: Connection, elder: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "hold a thread", max_attempts=1)
+    # Full, it claims nothing: only its heartbeat hears of it.
+    worker = fleet.start(*APP, "-c", "1", "--kind", "hold a thread")
+    appears(tmp_path / "started-1")
+    jobs.die(queue, worker.id)
+    jobs.reap(elder)
+
+    assert worker.ended() == 1
+    row = jobs.row(queue, job_id)
+    assert (row["status"], row["last_error"][:12]) == ("failed", "worker lost:")
+
+
+def test_a_terminated_heartbeat_is_no_death(
+    queue: Connection, elder: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "hold")
+    worker = fleet.start(*APP)
+    appears(tmp_path / "started-1")
+    queue.execute(
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
+        " where datname = current_database() and application_name = 'pgq worker heartbeat'"
+    )
+    assert jobs.reap(elder) == {}
+    worker.seen("database back", loop="heartbeat")
+    (tmp_path / "go").touch()
+
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+    assert jobs.row(queue, job_id)["attempts"] == 1
