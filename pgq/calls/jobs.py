@@ -42,9 +42,14 @@ def claim(
     limit: int,
     kinds: Sequence[str] | None,
     places: Sequence[Place] | None,
+    turn: bool = False,
 ) -> Call[Look]:
-    """Claim at most `limit` jobs: from the remembered places, or by a full look if None."""
+    """Claim at most `limit` jobs: from the remembered places, or by a full look if None.
+
+    `turn`: if the places give nothing, a full look at the queues at which nobody else looks now.
+    """
     params: dict[str, object] = {"worker_id": worker_id, "limit": limit, "kinds": kinds}
+    params["turn"] = turn
     if places is None:
         params |= {"queues": list(queues), "priorities": None, "times": None, "ids": None}
     else:

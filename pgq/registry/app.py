@@ -89,7 +89,7 @@ class App:
                 kind=kind,
                 function=function,
                 isolation=_isolation(function),
-                binding=bind(function),
+                binding=bind(function, kind=kind),
                 queue=queue,
                 max_attempts=max_attempts,
                 timeout=timeout,

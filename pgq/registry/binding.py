@@ -29,9 +29,13 @@ class Binding:
     """The only parameter, when its type is a dataclass or model that the whole payload makes."""
     open_ended: bool
     """The handler takes **kwargs."""
+    own_type: str | None = None
+    """The kind: a payload that names it under `type`, which the handler does not take, fits."""
 
     def arguments(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """The handler's keyword arguments, without the job; Misfit says what does not fit."""
+        if self.own_type is not None and payload.get("type") == self.own_type:
+            payload = {key: value for key, value in payload.items() if key != "type"}
         if self.whole is not None:
             convert = self.converters[self.whole]
             assert convert is not None
@@ -51,7 +55,9 @@ class Binding:
         return arguments
 
 
-def bind(function: Callable[..., Any], *, takes_job: bool = True) -> Binding:
+def bind(
+    function: Callable[..., Any], *, kind: str | None = None, takes_job: bool = True
+) -> Binding:
     """Read a signature; UsageError for one that no payload can fill. A record takes no job."""
     name = getattr(function, "__qualname__", repr(function))
     try:
@@ -84,7 +90,9 @@ def bind(function: Callable[..., Any], *, takes_job: bool = True) -> Binding:
             required.add(parameter.name)
     only = next(iter(converters)) if len(converters) == 1 and not open_ended else None
     whole = only if only is not None and _is_record(hints.get(only)) else None
-    return Binding(converters, frozenset(required), job_parameter, whole, open_ended)
+    names = _fields(hints[whole]) if whole is not None else converters.keys()
+    own_type = None if "type" in names or open_ended else kind
+    return Binding(converters, frozenset(required), job_parameter, whole, open_ended, own_type)
 
 
 def _names(keys: typing.AbstractSet[str]) -> str:
@@ -97,6 +105,12 @@ def _converted(key: str, value: Any, convert: Convert) -> Any:
         return convert(value)
     except Misfit as error:
         raise Misfit(f"{safe(key[:60])}: {error}") from None
+
+
+def _fields(record: Any) -> typing.AbstractSet[str]:
+    if _is_model(record):
+        return getattr(record, "model_fields", {}).keys()
+    return {field.name for field in dataclasses.fields(record)}
 
 
 def _is_record(hint: object) -> bool:

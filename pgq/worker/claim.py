@@ -53,6 +53,8 @@ class ClaimLoop:
         self._worker_id = 0
         self._news = asyncio.Event()
         self._room = asyncio.Event()
+        self._crowded = False
+        """Whether a lane was not looked for because it is full."""
         self._stopping = False
         self._waiting = False
         self._woken = False
@@ -68,6 +70,8 @@ class ClaimLoop:
     def made_room(self) -> None:
         """A job ended: there may be room for another."""
         self._room.set()
+        if self._crowded:
+            self._news.set()
 
     def stop(self) -> None:
         """Claim nothing more; run() ends soon, when the claim under way is answered."""
@@ -85,6 +89,7 @@ class ClaimLoop:
             self._hand_back_stale()
             woken, self._woken = self._woken, False
             lanes = [lane for lane in self._lanes if lane.room() > 0]
+            self._crowded = len(lanes) < len(self._lanes)
             if not lanes:
                 await self._full_house()
                 continue
@@ -105,7 +110,8 @@ class ClaimLoop:
         found = filled = False
         for lane in lanes:
             room = lane.room()
-            jobs = await self._claim(lane, room, full=clock() >= lane.full_at)
+            jobs = await self._claim(lane, room, full=clock() >= lane.full_at, idle=lane.idle)
+            lane.idle = not jobs
             if not jobs and woken and not lane.empty and not self._just_full(lane):
                 jobs = await self._claim(lane, room, full=True)
             found = found or bool(jobs)
@@ -116,8 +122,12 @@ class ClaimLoop:
         """Whether a full look would come before its share of the time."""
         return clock() < lane.full_at - FULL_EVERY
 
-    async def _claim(self, lane: Lane, room: int, *, full: bool) -> list[ClaimedJob]:
-        places = None if full else lane.places.next()
+    async def _claim(
+        self, lane: Lane, room: int, *, full: bool, idle: bool = False
+    ) -> list[ClaimedJob]:
+        """Claim for a lane; a full look of an idle one takes turns with those of others."""
+        turn = full and idle and not self._drain
+        places = lane.places.next() if turn or not full else None
         full = places is None
         call = calls.claim(
             self._worker_id,
@@ -125,21 +135,25 @@ class ClaimLoop:
             limit=room,
             kinds=lane.kinds,
             places=places,
+            turn=turn,
         )
         began = clock()
         look = await self._send(call)
         if look is None:
             return []
-        if full:
+        if full or turn:
             took = clock() - began
             lane.full_at = clock() + max(FULL_EVERY, FULL_SHARE * took)
+        if turn and look.jobs:
+            lane.full_at = 0.0  # behind the places there may be more
         lane.empty = full and not look.jobs
         lane.places.note(look, full=full, limit=room)
         if full:
             lane.places.rotate()
         if look.jobs:
             self._held.update(job.lease for job in look.jobs)
-            lane.take(look.jobs)
+            for job in lane.take(look.jobs):
+                self._take(job, HandedBack())
         return look.jobs
 
     async def _send(self, call: Call[calls.Look]) -> calls.Look | None:

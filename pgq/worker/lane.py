@@ -46,6 +46,7 @@ class Pace:
         """Jobs a second."""
         self.seconds = 0.0
         """The mean run time of the latest jobs."""
+        self._by_kind: dict[str, float] = {}
         self._busy_since: float | None = None
         self._ended = 0
         self._window_since = 0.0
@@ -57,9 +58,15 @@ class Pace:
             self._busy_since = self._window_since = now
             self._ended = self._window_ended = 0
 
-    def ended(self, now: float, *, seconds: float, idle: bool) -> None:
+    def expected(self, kind: str) -> float:
+        """How long a job of this kind runs; of a kind not seen yet, long."""
+        return self._by_kind.get(kind, AHEAD)
+
+    def ended(self, now: float, kind: str, *, seconds: float, idle: bool) -> None:
         """A job ended that ran for `seconds`; `idle`: it was the last one."""
         self.seconds += (seconds - self.seconds) * (0.1 if self.seconds else 1.0)
+        mean = self._by_kind.get(kind)
+        self._by_kind[kind] = seconds if mean is None else mean + (seconds - mean) * 0.1
         if self._busy_since is None:
             return
         self._ended += 1
@@ -93,6 +100,8 @@ class Lane:
         self.pace = Pace()
         self.full_at = 0.0
         """When the next full look is due."""
+        self.idle = False
+        """Whether the last look found nothing."""
         self.empty = False
         """Whether the last look was a full one and found nothing."""
         self._runner: Runner | None = None
@@ -115,7 +124,7 @@ class Lane:
             self._moved_at = now = clock()
             runner = self.runner
             idle = not runner.running and not runner.waiting
-            self.pace.ended(now, seconds=seconds, idle=idle)
+            self.pace.ended(now, job.kind, seconds=seconds, idle=idle)
             take(job, verdict)
 
         return noted
@@ -141,8 +150,8 @@ class Lane:
             return 0
         return min(MAX_AHEAD, int(self.pace.rate * AHEAD))
 
-    def take(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Run these."""
+    def take(self, jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
+        """Run these; gives back those at the end that would wait too long for a slot."""
         now = clock()
         if not self.runner.waiting:
             self._moved_at = now
@@ -153,7 +162,21 @@ class Lane:
                 job._replace(timeout=timeouts.get(job.kind)) if job.timeout is None else job
                 for job in jobs
             ]
-        self.runner.submit(jobs)
+        kept = self._bearable(jobs)
+        self.runner.submit(jobs[:kept])
+        if kept < len(jobs):
+            self.pace.rate = 0.0  # it was measured on other jobs than these
+        return list(jobs[kept:])
+
+    def _bearable(self, jobs: Sequence[ClaimedJob]) -> int:
+        """How many of these jobs start within AHEAD, as far as their kinds are known."""
+        runner = self.runner
+        kept = max(0, runner.capacity - runner.running - runner.waiting)
+        work = AHEAD * runner.capacity
+        while kept < len(jobs) and work > 0:
+            work -= self.pace.expected(jobs[kept].kind)
+            kept += 1
+        return min(kept, len(jobs))
 
     def stale(self) -> list[ClaimedJob]:
         """Jobs that were held for a second and could not start: to be handed back."""

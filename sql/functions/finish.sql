@@ -7,7 +7,8 @@
 -- a row that is not running and whose worker and attempt are the caller's counts as applied.
 -- Locks: the job rows in order of id, then the throughput rows of this backend's slot.
 -- Relies on: jobs_pkey. Names (id, lease), never the status: a plan over the partial indexes on
--- status would walk every running job.
+-- status would walk every running job. The array bounds the rows read, whatever the join
+-- (sql/README.md, "Plans").
 create or replace function pgq.finish(
     p_worker_id bigint,
     p_ids bigint[],

@@ -3,5 +3,6 @@ select now() as looked_at, c.*
 from (values (true)) as one
 left join pgq.claim(
     %(worker_id)s::bigint, %(queues)s::text[], %(limit)s::integer, %(kinds)s::text[],
-    %(priorities)s::smallint[], %(times)s::timestamptz[], %(ids)s::bigint[]
+    %(priorities)s::smallint[], %(times)s::timestamptz[], %(ids)s::bigint[],
+    %(turn)s::boolean
 ) as c on true

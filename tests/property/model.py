@@ -49,6 +49,10 @@ class Model:
     """The claim whose lease is good."""
     worker_id: int | None = None
 
+    def is_ready(self) -> bool:
+        """Whether it waits for nothing but a worker."""
+        return self.status is Status.PENDING and self.due
+
     def is_suspect(self, attempt: int) -> bool:
         """Whether this attempt is the last one of a job that lost a worker before."""
         return self.losses > 0 and attempt >= self.max_attempts

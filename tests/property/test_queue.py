@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
     invariant,
     precondition,
@@ -37,11 +36,14 @@ PROFILE = settings(
     suppress_health_check=list(HealthCheck),
 )
 
+PLACES = st.integers(0, 2)
+DUE = st.sampled_from([True, True, False])
+KEYS = st.sampled_from([None, None, "a", "b"])
+
 
 class QueueMachine(RuleBasedStateMachine):
-    """Producers, workers, reapers and operators, one step at a time."""
+    """Producers, three workers, reapers and operators, one step at a time."""
 
-    workers = Bundle("workers")
     conn: Connection
     """Speaks for everybody."""
     locks: Connection
@@ -56,13 +58,22 @@ class QueueMachine(RuleBasedStateMachine):
         self.jobs: dict[int, Model] = {}
         self.leases: set[int] = set()
         self.done = 0
+        self.crew = [self.hire(holds_lock) for holds_lock in (True, True, False)]
+        for _ in range(3):
+            self.enqueue(max_attempts=2, due=True, unique_key=None)
 
-    @rule(
-        max_attempts=st.integers(1, 3),
-        due=st.booleans(),
-        unique_key=st.sampled_from([None, None, "a", "b"]),
-    )
+    def hire(self, holds_lock: bool) -> Worker:
+        """A new worker."""
+        lock_key = len(self.staff) + 1
+        if holds_lock:
+            self.locks.execute("select pg_advisory_lock(%s)", (lock_key,))
+        worker = Worker(jobs.register(self.conn, lock_key=lock_key), lock_key, holds_lock)
+        self.staff[worker.id] = worker
+        return worker
+
+    @rule(max_attempts=st.integers(1, 3), due=DUE, unique_key=KEYS)
     def enqueue(self, max_attempts: int, due: bool, unique_key: str | None) -> None:
+        holder = self.holder(unique_key)
         answer = pgq.enqueue(
             self.conn,
             "work",
@@ -70,7 +81,6 @@ class QueueMachine(RuleBasedStateMachine):
             delay=NOW if due else LATER,
             unique_key=unique_key,
         )
-        holder = self.holder(unique_key)
         assert answer.duplicate == (holder is not None)
         if holder is not None:
             assert answer.id == holder
@@ -88,21 +98,13 @@ class QueueMachine(RuleBasedStateMachine):
         assert len(found) <= 1
         return found[0] if found else None
 
-    @rule(target=workers, holds_lock=st.booleans())
-    def start_worker(self, holds_lock: bool) -> Worker:
-        lock_key = len(self.staff) + 1
-        if holds_lock:
-            self.locks.execute("select pg_advisory_lock(%s)", (lock_key,))
-        worker = Worker(jobs.register(self.conn, lock_key=lock_key), lock_key, holds_lock)
-        self.staff[worker.id] = worker
-        return worker
-
-    @rule(worker=workers, limit=st.integers(0, 5))
-    def claim(self, worker: Worker, limit: int) -> None:
+    @rule(place=PLACES, limit=st.sampled_from([3, 1, 0]))
+    def claim(self, place: int, limit: int) -> None:
+        worker = self.crew[place]
         if worker.dead:
             with pytest.raises(WorkerDead):
                 jobs.claim(self.conn, worker.id, limit)
-            return
+            worker = self.crew[place] = self.hire(holds_lock=True)
         claimed = jobs.claim(self.conn, worker.id, limit)
         assert len(claimed) <= limit
         for job in claimed:
@@ -116,60 +118,49 @@ class QueueMachine(RuleBasedStateMachine):
             assert job.attempts == model.attempts
         worker.claims += claimed
         if len(claimed) < limit:
-            waiting = [
-                job for job in self.jobs.values() if job.status is Status.PENDING and job.due
-            ]
+            waiting = [job for job in self.jobs.values() if job.is_ready()]
             assert all(job.is_suspect(job.attempts + 1) for job in waiting)
         running = [job for job in self.jobs.values() if job.worker_id == worker.id and job.held_by]
         assert sum(job.is_suspect(job.attempts) for job in running) <= 1
 
     @precondition(lambda self: self.leases)
-    @rule(worker=workers, data=st.data())
-    def finish(self, worker: Worker, data: st.DataObject) -> None:
-        if not worker.claims:
-            return
-        batch = data.draw(st.lists(st.sampled_from(worker.claims), min_size=1, max_size=3))
+    @rule(verdict=st.sampled_from([None, *VERDICTS]), data=st.data())
+    def report(self, verdict: tuple[Verb, Settlement] | None, data: st.DataObject) -> None:
+        """A worker ends jobs that it has or had, dead or alive; some of them twice."""
+        claimers = [worker for worker in self.staff.values() if worker.claims]
+        worker = data.draw(st.sampled_from(claimers[::-1]))
+        newest_first = st.sampled_from(worker.claims[::-1])
+        batch = data.draw(st.lists(newest_first, min_size=1, max_size=3))
         held = self.held(batch)
-        lost = jobs.finish(self.conn, worker.id, *batch)
+        if verdict is None:
+            lost = jobs.finish(self.conn, worker.id, *batch)
+            verb, due = Verb.FINISH, False
+            self.done += len(held)
+        else:
+            verb, settlement = verdict
+            lost = jobs.settle(self.conn, worker.id, settlement, *batch)
+            due = getattr(settlement, "delay", NOW) == NOW
         for job_id in held:
-            self.jobs[job_id].apply(Verb.FINISH)
-        self.done += len(held)
-        assert set(lost).isdisjoint(held)
-
-    @precondition(lambda self: self.leases)
-    @rule(worker=workers, verdict=st.sampled_from(VERDICTS), data=st.data())
-    def settle(self, worker: Worker, verdict: tuple[Verb, Settlement], data: st.DataObject) -> None:
-        if not worker.claims:
-            return
-        verb, settlement = verdict
-        batch = data.draw(st.lists(st.sampled_from(worker.claims), min_size=1, max_size=3))
-        held = self.held(batch)
-        lost = jobs.settle(self.conn, worker.id, settlement, *batch)
-        delay = getattr(settlement, "delay", NOW)
-        for job_id in held:
-            self.jobs[job_id].apply(verb, due=delay == NOW)
+            self.jobs[job_id].apply(verb, due=due)
         assert set(lost).isdisjoint(held)
 
     def held(self, batch: list[ClaimedJob]) -> set[int]:
         """The jobs of these claims whose lease is still good."""
         return {claim.id for claim in batch if self.jobs[claim.id].held_by == claim}
 
-    @rule(worker=workers)
-    def stall(self, worker: Worker) -> None:
-        """Let a worker miss its beats, with its lock if it has one."""
+    @rule(place=PLACES, crashes=st.booleans())
+    def fall_silent(self, place: int, crashes: bool) -> None:
+        """Let a worker miss its beats; if it crashes, its lock goes too."""
+        worker = self.crew[place]
         jobs.fall_silent(self.conn, worker.id)
         worker.silent = True
-
-    @rule(worker=workers)
-    def crash(self, worker: Worker) -> None:
-        """Let a worker end without a word; nobody has noticed yet."""
-        self.stall(worker)
-        if worker.holds_lock:
+        if crashes and worker.holds_lock:
             self.locks.execute("select pg_advisory_unlock(%s)", (worker.lock_key,))
             worker.holds_lock = False
 
-    @rule(worker=workers)
-    def beat(self, worker: Worker) -> None:
+    @rule(place=PLACES)
+    def beat(self, place: int) -> None:
+        worker = self.crew[place]
         call = worker_calls.heartbeat(worker.id, lock_key=worker.lock_key, draining=False)
         heard = db.run(self.conn, call)
         assert heard.alive == (not worker.dead)

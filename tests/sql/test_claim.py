@@ -202,3 +202,26 @@ def test_a_remembered_place_passes_a_suspect_by(conn: Connection) -> None:
     start = Place("default", 9, jobs.now(conn) - HOUR, 0)
 
     assert jobs.claim(conn, worker_id, places=[start]) == []
+
+
+def test_idle_workers_take_turns_at_the_full_look(shared: str) -> None:
+    with psycopg.connect(shared) as conn:
+        first, second = jobs.register(conn), jobs.register(conn)
+        hidden = jobs.enqueue(conn, priority=7)
+        nowhere = [Place("default", 0, jobs.now(conn), 0)]
+
+    with psycopg.connect(shared) as looking, psycopg.connect(shared) as other:
+        assert jobs.claim(looking, first, kinds=["none"], places=nowhere, turn=True) == []
+        assert jobs.claim(other, second, places=nowhere, turn=True) == []
+        looking.rollback()
+        assert [job.id for job in jobs.claim(other, second, places=nowhere, turn=True)] == [hidden]
+
+
+def test_places_that_give_something_are_not_followed_by_a_full_look(conn: Connection) -> None:
+    worker_id = jobs.register(conn)
+    hidden = jobs.enqueue(conn, priority=7)
+    found = jobs.enqueue(conn)
+    places = [Place("default", 0, jobs.now(conn) - HOUR, 0)]
+
+    assert [job.id for job in jobs.claim(conn, worker_id, places=places, turn=True)] == [found]
+    assert [job.id for job in jobs.claim(conn, worker_id, places=places, turn=True)] == [hidden]

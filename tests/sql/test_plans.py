@@ -88,15 +88,19 @@ def bounded(conn: Connection, name: str, count: int = BATCH) -> Iterator[None]:
     assert buffers <= BUFFERS_EACH * count, f"{name}: {buffers} buffers for {count} jobs"
 
 
+def place_of(job: ClaimedJob) -> Place:
+    return Place(job.queue, job.priority, job.scheduled_at, job.id)
+
+
 def use(queue: Queue, within: Callable[..., Any]) -> None:
     """Call every function on a batch, in a transaction that is rolled back."""
     conn, worker_id = queue.conn, queue.worker_id
     with conn.transaction(force_rollback=True):
         with within(conn, "claim"):
             first = jobs.claim(conn, worker_id, BATCH)
-        place = Place("default", 0, jobs.now(conn), first[-1].id if first else 0)
+        places = [place_of(first[-1])] if first else [Place("default", 0, jobs.now(conn), 0)]
         with within(conn, "claim from a place"):
-            second = jobs.claim(conn, worker_id, BATCH, places=[place])
+            second = jobs.claim(conn, worker_id, BATCH, places=places)
         with within(conn, "claim of a kind"):
             jobs.claim(conn, worker_id, BATCH, kinds=["work"])
         with within(conn, "finish"):
@@ -203,6 +207,10 @@ def test_a_call_touches_rows_for_its_batch_with_fresh_statistics(queue: Queue) -
     queue.conn.execute("analyze pgq.jobs")
 
     use(queue, bounded)
+    with queue.conn.transaction(force_rollback=True):
+        claimed = jobs.claim(queue.conn, queue.worker_id, BATCH)
+        again = jobs.claim(queue.conn, queue.worker_id, BATCH, places=[place_of(claimed[-1])])
+        assert (len(claimed), len(again)) == (BATCH, BATCH)
 
 
 def test_a_look_over_many_priorities_touches_rows_for_its_batch(queue: Queue) -> None:
@@ -236,8 +244,7 @@ def test_a_remembered_place_spares_a_claim_the_finished_jobs_of_a_held_snapshot(
         for _ in range(finished // 1000):
             claimed += jobs.claim(conn, queue.worker_id, 1000)
             jobs.finish(conn, queue.worker_id, *claimed[-1000:])
-        last = claimed[-1]
-        place = Place(last.queue, last.priority, last.scheduled_at, last.id)
+        place = place_of(claimed[-1])
 
         with conn.transaction():
             start = entries(conn)

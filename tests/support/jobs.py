@@ -63,9 +63,12 @@ def claim(
     queues: Sequence[str] = ("default",),
     kinds: Sequence[str] | None = None,
     places: Sequence[Place] | None = None,
+    turn: bool = False,
 ) -> list[ClaimedJob]:
     """Claim jobs, by a full look unless places are given."""
-    call = job_calls.claim(worker_id, queues=queues, limit=limit, kinds=kinds, places=places)
+    call = job_calls.claim(
+        worker_id, queues=queues, limit=limit, kinds=kinds, places=places, turn=turn
+    )
     return db.run(conn, call).jobs
 
 

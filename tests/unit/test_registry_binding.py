@@ -137,3 +137,22 @@ def test_a_signature_that_no_payload_can_fill_is_refused() -> None:
     ):
         with pytest.raises(UsageError, match=words):
             bind(function)
+
+
+def test_a_payload_that_names_its_kind_as_type_fits_a_handler_that_does_not_take_it() -> None:
+    @dataclass
+    class Mail:
+        to: str
+
+    def plain(to: str) -> None: ...
+
+    def whole(mail: Mail) -> None: ...
+
+    def typed(type: str, to: str) -> None: ...  # noqa: A002
+
+    payload = {"type": "send", "to": "a"}
+    assert bind(plain, kind="send").arguments(payload) == {"to": "a"}
+    assert bind(whole, kind="send").arguments(payload) == {"mail": Mail("a")}
+    assert bind(typed, kind="send").arguments(payload) == payload
+    with pytest.raises(Misfit, match="the handler takes no 'type'"):
+        bind(plain, kind="other").arguments(payload)

@@ -58,9 +58,10 @@ async def test_quick_jobs_are_asked_for_in_batches() -> None:
     async def work() -> None: ...
 
     crew = Crew(app, 2)
-    await crew.work_off(claims(500))
+    await crew.work_off(claims(2))
+    await crew.work_off(claims(500, start=2))
 
-    assert len(crew.ended) == 500
+    assert len(crew.ended) == 502
     assert crew.lane.room() > 50
 
 
@@ -76,6 +77,26 @@ async def test_slow_jobs_that_end_together_are_not_taken_for_quick_ones() -> Non
         await crew.work_off(claims(100, start=start))
 
     assert crew.lane.room() == 100
+
+
+async def test_jobs_of_a_kind_not_seen_yet_go_back_if_they_would_wait_for_a_slot() -> None:
+    app = pgq.App()
+    go = threading.Event()
+
+    @app.job("work")
+    def work() -> None:
+        assert go.wait(PATIENCE)
+
+    crew = Crew(app, 2, threads=True)
+    crew.lane.pace.ended(0.0, "quick", seconds=1e-6, idle=True)
+    crew.lane.pace.rate = 10_000.0
+    back = crew.lane.take(claims(100))
+
+    # Two start, and of a kind that may take all of AHEAD two more may wait for two slots.
+    assert [job.id for job in back] == list(range(4, 100))
+    assert crew.lane.room() == 0
+    go.set()
+    await crew.work_off([])
 
 
 async def test_a_full_lane_asks_for_nothing() -> None:
@@ -111,6 +132,7 @@ async def test_every_job_is_counted_until_its_end_is_told() -> None:
     def work() -> None: ...
 
     crew = Crew(app, 3, threads=True)
+    crew.lane.pace.ended(0.0, "work", seconds=1e-6, idle=True)
     crew.lane.take(claims(300))
     async with asyncio.timeout(PATIENCE):
         while len(crew.ended) < 300:
@@ -143,7 +165,7 @@ def test_the_rate_is_taken_over_all_of_a_short_busy_time() -> None:
     pace = Pace()
     pace.started(10.0)
     for n in range(100):
-        pace.ended(12.0 + n / 1e5, seconds=2.0, idle=n == 99)
+        pace.ended(12.0 + n / 1e5, "a", seconds=2.0, idle=n == 99)
 
     assert pace.rate < 51
     assert pace.seconds == 2.0
@@ -153,7 +175,7 @@ def test_the_rate_of_a_busy_lane_is_taken_over_windows() -> None:
     pace = Pace()
     pace.started(0.0)
     for n in range(1, 5_001):
-        pace.ended(n / 1000, seconds=0.001, idle=False)
+        pace.ended(n / 1000, "a", seconds=0.001, idle=False)
 
     assert 950 < pace.rate < 1050
     assert int(pace.rate * AHEAD) < MAX_AHEAD

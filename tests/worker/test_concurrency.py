@@ -1,15 +1,19 @@
 """Jobs side by side: how many at once, and what one may do to another."""
 
 import asyncio
+import gc
 import threading
 from contextvars import ContextVar
+from datetime import timedelta
+from signal import SIGTERM
 
 import pytest
 
 import pgq
+from pgq.worker import Options
 from tests.support import jobs
 from tests.support.jobs import Connection
-from tests.support.workers import drain
+from tests.support.workers import drain, run, tell_self
 
 PATIENCE = 10.0
 
@@ -154,6 +158,7 @@ def test_a_context_value_that_cannot_be_compared_harms_nobody(
     value.reset(outer)
 
     assert all(jobs.row(queue, job_id)["result"] is True for job_id in ids)
+    gc.collect()
     assert caplog.messages == []  # asyncio tells of tasks that ended with an error
 
 
@@ -234,3 +239,33 @@ def test_a_job_taken_back_by_force_may_run_beside_itself_and_ends_once(
     assert runs == [1, 1]
     assert jobs.row(queue, job_id)["result"] == "second"
     assert jobs.counted(queue)["done"] == 1
+
+
+def test_a_thread_that_gets_free_has_its_next_job_at_once_beside_an_idle_lane(
+    shared: str, queue: Connection
+) -> None:
+    app = pgq.App()
+
+    @app.job("idle")
+    async def idle() -> None: ...
+
+    ran = 0
+
+    @app.job("long")
+    def long(job: pgq.Job) -> None:
+        nonlocal ran
+        job.cancelled.wait(1.3)
+        ran += 1
+        if ran == 2:
+            tell_self(SIGTERM)
+
+    jobs.fill(queue, 2, "long")
+    assert run(Options(dsn=shared, app=app, concurrency=1, poll=timedelta(hours=1))) == 0
+
+    # A rest that did not end with the room would have grown to as long as the job took.
+    row = queue.execute(
+        "select max(locked_at) - min(finished_at), max(finished_at - locked_at) from pgq.jobs"
+    ).fetchone()
+    assert row is not None
+    gap, job_time = row
+    assert gap < job_time / 4
