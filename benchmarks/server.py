@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 from psycopg import sql
@@ -24,6 +25,7 @@ def server() -> Iterator[str]:
         yield given
         return
     with tempfile.TemporaryDirectory(prefix="pgq-bench-", dir="/var/tmp") as home:
+        Path(home).chmod(0o711)  # run by root, the server has an account of its own
         os.environ["PGQ_SERVER_HOME"] = home
         dsn = embedded.ensure()
         try:

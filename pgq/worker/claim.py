@@ -53,8 +53,8 @@ class ClaimLoop:
         self._worker_id = 0
         self._news = asyncio.Event()
         self._room = asyncio.Event()
-        self._crowded = False
-        """Whether a lane was not looked for because it is full."""
+        self._crowded: Sequence[Lane] = ()
+        """The lanes that were not looked for because they are full, while others were."""
         self._stopping = False
         self._waiting = False
         self._woken = False
@@ -70,7 +70,7 @@ class ClaimLoop:
     def made_room(self) -> None:
         """A job ended: there may be room for another."""
         self._room.set()
-        if self._crowded:
+        if any(lane.room() for lane in self._crowded):
             self._news.set()
 
     def stop(self) -> None:
@@ -89,7 +89,7 @@ class ClaimLoop:
             self._hand_back_stale()
             woken, self._woken = self._woken, False
             lanes = [lane for lane in self._lanes if lane.room() > 0]
-            self._crowded = len(lanes) < len(self._lanes)
+            self._crowded = [lane for lane in self._lanes if lanes and lane not in lanes]
             if not lanes:
                 await self._full_house()
                 continue

@@ -45,7 +45,6 @@ create table pgq.jobs (
         or octet_length(payload::text)
             <= coalesce(nullif(current_setting('pgq.max_payload_bytes', true), '')::integer, 1048576)
     ),
-    constraint jobs_attempts check (attempts >= 0),
     constraint jobs_max_attempts check (max_attempts between 1 and 1000000),
     -- Clients cannot read a time without an end or beyond the year 9999.
     constraint jobs_scheduled_at check (

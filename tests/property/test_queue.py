@@ -28,7 +28,7 @@ from tests.support.jobs import Connection, Settlement
 
 # The same lives every time: a failure seen once is seen again.
 PROFILE = settings(
-    max_examples=150,
+    max_examples=200,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,
@@ -124,7 +124,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert sum(job.is_suspect(job.attempts) for job in running) <= 1
 
     @precondition(lambda self: self.leases)
-    @rule(verdict=st.sampled_from([None, *VERDICTS]), data=st.data())
+    @rule(verdict=st.sampled_from([*[None] * 4, *VERDICTS]), data=st.data())
     def report(self, verdict: tuple[Verb, Settlement] | None, data: st.DataObject) -> None:
         """A worker ends jobs that it has or had, dead or alive; some of them twice."""
         claimers = [worker for worker in self.staff.values() if worker.claims]
@@ -148,19 +148,28 @@ class QueueMachine(RuleBasedStateMachine):
         """The jobs of these claims whose lease is still good."""
         return {claim.id for claim in batch if self.jobs[claim.id].held_by == claim}
 
-    @rule(place=PLACES, crashes=st.booleans())
-    def fall_silent(self, place: int, crashes: bool) -> None:
-        """Let a worker miss its beats; if it crashes, its lock goes too."""
+    @rule(place=PLACES, event=st.sampled_from(["crash", "silence", "beat", "reap", "time passes"]))
+    def happen(self, place: int, event: str) -> None:
         worker = self.crew[place]
+        match event:
+            case "crash" | "silence":
+                self.fall_silent(worker, keeps_lock=event == "silence")
+            case "beat":
+                self.beat(worker)
+            case "time passes":
+                self.let_time_pass()
+            case _:
+                self.reap()
+
+    def fall_silent(self, worker: Worker, *, keeps_lock: bool) -> None:
+        """Let a worker miss its beats; of one that crashed the lock goes too."""
         jobs.fall_silent(self.conn, worker.id)
         worker.silent = True
-        if crashes and worker.holds_lock:
+        if worker.holds_lock and not keeps_lock:
             self.locks.execute("select pg_advisory_unlock(%s)", (worker.lock_key,))
             worker.holds_lock = False
 
-    @rule(place=PLACES)
-    def beat(self, place: int) -> None:
-        worker = self.crew[place]
+    def beat(self, worker: Worker) -> None:
         call = worker_calls.heartbeat(worker.id, lock_key=worker.lock_key, draining=False)
         heard = db.run(self.conn, call)
         assert heard.alive == (not worker.dead)
@@ -172,7 +181,12 @@ class QueueMachine(RuleBasedStateMachine):
                 if job.worker_id == worker.id and job.held_by and job.asked_to_cancel
             }
 
-    @rule()
+    def let_time_pass(self) -> None:
+        """Make everything due that waits."""
+        self.conn.execute("update pgq.jobs set scheduled_at = now() where status = 'pending'")
+        for job in self.jobs.values():
+            job.due = True
+
     def reap(self) -> None:
         reaped = jobs.reap(self.conn)
         for worker in self.staff.values():
@@ -187,10 +201,16 @@ class QueueMachine(RuleBasedStateMachine):
     def is_orphaned(self, job: Model) -> bool:
         return job.worker_id is not None and self.staff[job.worker_id].dead
 
-    @precondition(lambda self: self.jobs)
-    @rule(data=st.data())
-    def cancel(self, data: st.DataObject) -> None:
+    @rule(action=st.sampled_from(["requeue", "force", "cancel"]), data=st.data())
+    def ask(self, action: str, data: st.DataObject) -> None:
+        """An operator picks a job, which may be in any status."""
         job_id = data.draw(st.sampled_from(sorted(self.jobs)))
+        if action == "cancel":
+            self.cancel(job_id)
+        else:
+            self.requeue(job_id, force=action == "force")
+
+    def cancel(self, job_id: int) -> None:
         job = self.jobs[job_id]
         (outcome,) = jobs.cancel(self.conn, job_id)
         answers = {Status.PENDING: "cancelled", Status.RUNNING: "requested"}
@@ -198,10 +218,7 @@ class QueueMachine(RuleBasedStateMachine):
         if job.status in UNFINISHED:
             job.apply(Verb.CANCEL)
 
-    @precondition(lambda self: self.jobs)
-    @rule(data=st.data(), force=st.booleans())
-    def requeue(self, data: st.DataObject, force: bool) -> None:
-        job_id = data.draw(st.sampled_from(sorted(self.jobs)))
+    def requeue(self, job_id: int, *, force: bool) -> None:
         job = self.jobs[job_id]
         (outcome,) = jobs.requeue(self.conn, job_id, force=force)
         match job.status:
@@ -214,13 +231,6 @@ class QueueMachine(RuleBasedStateMachine):
             case _:
                 assert outcome == "requeued"
                 job.apply(Verb.FORCE_REQUEUE)
-
-    @rule()
-    def let_time_pass(self) -> None:
-        """Make everything due that waits."""
-        self.conn.execute("update pgq.jobs set scheduled_at = now() where status = 'pending'")
-        for job in self.jobs.values():
-            job.due = True
 
     @invariant()
     def the_rows_are_what_the_model_says(self) -> None:
