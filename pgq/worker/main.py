@@ -87,14 +87,14 @@ class Worker:
 
     async def run(self) -> int:
         """Register, work, stop."""
+        for number in SIGNALS:
+            self._loop.add_signal_handler(number, self._on_signal, number)
         try:
             await asyncio.to_thread(self._register)
         except BaseException:
             self._heartbeat.stop()
             self._crew.close()
             raise
-        for number in SIGNALS:
-            self._loop.add_signal_handler(number, self._on_signal, number)
         try:
             await self._supervise()
         except* PgqError as errors:
