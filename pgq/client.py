@@ -159,7 +159,7 @@ def _check_name(what: str, name: object, *, longest: int = MAX_NAME) -> None:
     try:
         dump_json(name)
     except PayloadError as error:
-        raise UsageError(f"{what} {safe(name)!r}: {error.problem.rstrip(',')}") from None
+        raise UsageError(f"{what} '{safe(name)}': {error.problem.rstrip(',')}") from None
 
 
 def _check_number(what: str, number: object, low: int, high: int) -> None:

@@ -11,6 +11,8 @@ from typing import Any, TypeVar, cast
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import tuple_row
+from psycopg.types.json import set_json_loads
 
 from pgq import _sql
 from pgq.calls import Call
@@ -25,13 +27,21 @@ from pgq.errors import (
     UsageError,
     WorkerDead,
 )
-from pgq.text import safe
+from pgq.text import read_json, safe
 
 T = TypeVar("T")
 
 AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
 LIBPQ_VARIABLES = ("PGSERVICE", "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER")
+
+WATCHFUL = {
+    "keepalives_idle": "10",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+}
+"""What makes a connection whose other end vanished without a word end after about 15 seconds."""
 
 _CONSTRAINTS = {
     "jobs_queue": "queue: give 1 to 200 characters",
@@ -61,7 +71,7 @@ def resolve_dsn(explicit: str | None, environ: Mapping[str, str] | None = None) 
     return "" if any(env.get(name) for name in LIBPQ_VARIABLES) else None
 
 
-def conninfo(dsn: str, *, application_name: str) -> str:
+def conninfo(dsn: str, *, application_name: str, connect_timeout: int = 10) -> str:
     """A connection string with our defaults added; UsageError if the DSN cannot be read."""
     try:
         given = conninfo_to_dict(dsn)
@@ -74,7 +84,9 @@ def conninfo(dsn: str, *, application_name: str) -> str:
     if "application_name" not in given and not os.environ.get("PGAPPNAME"):
         given["application_name"] = application_name
     if "connect_timeout" not in given and not os.environ.get("PGCONNECT_TIMEOUT"):
-        given["connect_timeout"] = "10"
+        given["connect_timeout"] = str(connect_timeout)
+    for name, value in WATCHFUL.items():
+        given.setdefault(name, value)
     given["client_encoding"] = "utf8"
     return make_conninfo("", **given)
 
@@ -94,18 +106,25 @@ def describe(dsn: str) -> str:
     return safe(f"{database} at {host}:{port}")
 
 
-def connect(dsn: str, *, application_name: str = "pgq") -> psycopg.Connection[Any]:
+def connect(
+    dsn: str, *, application_name: str = "pgq", connect_timeout: int = 10
+) -> psycopg.Connection[Any]:
     """Open a connection in autocommit mode; Unavailable if there is none to be had."""
+    info = conninfo(dsn, application_name=application_name, connect_timeout=connect_timeout)
     with connect_errors(dsn):
-        return psycopg.connect(conninfo(dsn, application_name=application_name), autocommit=True)
+        conn = psycopg.connect(info, autocommit=True)
+    set_json_loads(read_json, conn)
+    return conn
 
 
 async def connect_async(dsn: str, *, application_name: str) -> psycopg.AsyncConnection[Any]:
     """Open an async connection in autocommit mode; Unavailable if there is none to be had."""
     with connect_errors(dsn):
-        return await psycopg.AsyncConnection.connect(
+        conn = await psycopg.AsyncConnection.connect(
             conninfo(dsn, application_name=application_name), autocommit=True
         )
+    set_json_loads(read_json, conn)
+    return conn
 
 
 @contextmanager
@@ -123,26 +142,18 @@ def connect_errors(dsn: str) -> Iterator[None]:
 
 def run(conn: psycopg.Connection[Any], call: Call[T]) -> T:
     """Run a call on this connection and read its answer."""
-    with driver_errors():
-        cursor = conn.execute(statement(call.name), call.params)
+    # A cursor of our own: the application's connection may make ones with other rows or parameters.
+    with driver_errors(), psycopg.Cursor(conn, row_factory=tuple_row) as cursor:
+        cursor.execute(statement(call.name), call.params)
         return call.read(cursor.fetchall() if cursor.description else [])
 
 
 async def run_async(conn: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
     """Run a call on this async connection and read its answer."""
     with driver_errors():
-        cursor = await conn.execute(statement(call.name), call.params)
-        return call.read(await cursor.fetchall() if cursor.description else [])
-
-
-def rows(
-    conn: psycopg.Connection[Any], name: str, params: Mapping[str, Any] | None = None
-) -> list[dict[str, Any]]:
-    """Run sql/queries/NAME.sql and give its rows by column name, in the order of the columns."""
-    with driver_errors():
-        cursor = conn.execute(statement(name), params)
-        names = [column.name for column in cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        async with psycopg.AsyncCursor(conn, row_factory=tuple_row) as cursor:
+            await cursor.execute(statement(call.name), call.params)
+            return call.read(await cursor.fetchall() if cursor.description else [])
 
 
 def statement(name: str) -> sql.SQL:
@@ -166,6 +177,12 @@ def driver_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise translate(error) from error
+    except UnicodeEncodeError as error:
+        character = safe(error.object[error.start])
+        raise UsageError(
+            f"the connection's encoding {error.encoding} has no {character}: "
+            "set its client_encoding to UTF8"
+        ) from None
 
 
 def translate(error: psycopg.Error) -> PgqError:
@@ -185,7 +202,7 @@ def translate(error: psycopg.Error) -> PgqError:
         return WorkerDead(line)
     if state[:2] in ("22", "54"):
         return UsageError(f"refused by the database: {line}")
-    if state in ("25006", "57P01", "57P02", "57P03") or state[:2] in ("08", "53", "58"):
+    if state == "25006" or state[:3] == "57P" or state[:2] in ("08", "53", "58"):
         return ConnectionLost(f"the database is not available: {line}")
     if not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return ConnectionLost(f"the connection to the database broke: {line}")

@@ -72,14 +72,6 @@ class Refused(PgqError):
     exit_code = 5
 
 
-class LeaseLost(PgqError):
-    """The job went to another worker: expected after a silence, and nothing was changed."""
-
-    def __init__(self, job_id: int) -> None:
-        self.job_id = job_id
-        super().__init__(f"job {job_id}: lease lost, nothing was changed")
-
-
 class WorkerDead(PgqError):
     """This worker was declared dead by others, and its jobs were given away; or it is unknown."""
 

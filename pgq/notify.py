@@ -59,9 +59,10 @@ class Listener:
         """
         if self._take():
             return True
-        if self._conn.fileno() not in _poll(seconds, interrupt.fileno(), self._conn.fileno()):
-            return False
         with db.driver_errors():
+            socket_of_server = self._conn.fileno()
+            if socket_of_server not in _poll(seconds, interrupt.fileno(), socket_of_server):
+                return False
             self._conn.pgconn.consume_input()
         return self._take()
 

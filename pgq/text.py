@@ -37,12 +37,12 @@ def parse_duration(text: str) -> timedelta:
     """Read `90s`, `5m`, `2h`, `1d` or a sequence of them such as `1h30m`; UsageError otherwise."""
     match = _DURATION.fullmatch(text.strip()) if text.strip() else None
     if match is None:
-        raise UsageError(f"duration {safe(text)!r}: write it like 90s, 5m, 2h, 1d or 1h30m")
+        raise UsageError(f"duration '{safe(text)}': write it like 90s, 5m, 2h, 1d or 1h30m")
     days, hours, minutes = (min(int(part or 0), 10**9) for part in match.groups()[:3])
     seconds = min(float(match[4] or 0), 1e13)
     total = days * 86400 + hours * 3600 + minutes * 60 + seconds
     if total > MAX_DURATION.total_seconds():
-        raise UsageError(f"duration {safe(text)!r}: at most {MAX_DURATION.days}d")
+        raise UsageError(f"duration '{safe(text)}': at most {MAX_DURATION.days}d")
     return timedelta(seconds=total)
 
 
@@ -70,7 +70,7 @@ def parse_time(text: str) -> datetime:
         instant = datetime.fromisoformat(text.strip())
     except ValueError:
         raise UsageError(
-            f"time {safe(text)!r}: write it like 2030-01-31T08:00:00Z or 2030-01-31T08:00+02:00"
+            f"time '{safe(text)}': write it like 2030-01-31T08:00:00Z or 2030-01-31T08:00+02:00"
         ) from None
     return require_zone(instant, shown=text)
 
@@ -79,11 +79,11 @@ def require_zone(instant: datetime, *, shown: str | None = None) -> datetime:
     """Return the instant in UTC; UsageError if it has no zone."""
     if instant.tzinfo is None or instant.utcoffset() is None:
         name = safe(shown if shown is not None else instant.isoformat())
-        raise UsageError(f"time {name!r} has no zone: add Z for UTC or an offset such as +02:00")
+        raise UsageError(f"time '{name}' has no zone: add Z for UTC or an offset such as +02:00")
     try:
         return instant.astimezone(UTC)
     except OverflowError:
-        raise UsageError(f"time {safe(str(instant))!r} is out of range") from None
+        raise UsageError(f"time '{safe(str(instant))}' is out of range") from None
 
 
 def format_time(instant: datetime) -> str:
@@ -112,6 +112,29 @@ def dump_json(value: Any, *, what: str = "payload") -> str:
 
 
 _LONG_NUMBER = re.compile(r"\d{300}")
+
+
+class Unreadable(dict[str, Any]):
+    """JSON that the database holds and Python cannot read: empty, with its text and the reason."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__()
+        self.text = text
+        self.reason = reason
+
+
+def read_json(stored: str | bytes) -> Any:
+    """Read JSON from the database, whatever it is: what cannot be read is an Unreadable.
+
+    jsonb holds numbers of 100,000 digits and nesting of thousands of levels, which a plain INSERT
+    may bring.
+    """
+    try:
+        return json.loads(stored)
+    except (ValueError, RecursionError) as error:
+        text = stored if isinstance(stored, str) else stored.decode("utf-8", "backslashreplace")
+        deep = isinstance(error, RecursionError)
+        return Unreadable(text, "it is nested too deeply" if deep else "it has a number too long")
 
 
 def load_object(text: str, *, what: str = "payload") -> dict[str, Any]:
@@ -169,7 +192,7 @@ def _first_problem(root: object) -> tuple[str, str] | None:
             for key in value:
                 bad = _string_problem(key) if isinstance(key, str) else None
                 if bad is not None:
-                    return f"{path}, key {safe(str(key))!r}", bad
+                    return f"{path}, key '{safe(str(key))}'", bad
                 if not (key is None or isinstance(key, str | int | float | bool)):
                     return path, f"a key of type {type(key).__name__} is no JSON"
             children = [(f"{path}.{safe(str(k))}", v, depth + 1) for k, v in value.items()]

@@ -8,6 +8,7 @@ import psycopg
 from pgq import db
 from pgq.calls import Call, Rows
 from pgq.errors import JobNotFound
+from pgq.text import Unreadable
 
 
 class JobDetail(NamedTuple):
@@ -33,7 +34,8 @@ class JobDetail(NamedTuple):
     worker_id: int | None
     worker_host: str | None
     worker_pid: int | None
-    payload: dict[str, Any]
+    payload: dict[str, Any] | str
+    """Its JSON text where that cannot be read."""
     result: Any
     last_error: str | None
 
@@ -59,7 +61,12 @@ def show_job(conn: psycopg.Connection[Any], job_id: int) -> tuple[JobDetail, lis
 
 
 def _read_detail(rows: Rows) -> JobDetail | None:
-    return JobDetail._make(rows[0]) if rows else None
+    if not rows:
+        return None
+    detail = JobDetail._make(rows[0])
+    if isinstance(detail.payload, Unreadable):
+        return detail._replace(payload=detail.payload.text)
+    return detail
 
 
 def _read_attempts(rows: Rows) -> list[AttemptRow]:

@@ -70,7 +70,7 @@ def _read_look(rows: Rows) -> Look:
 def running(worker_id: int, *, queues: Sequence[str]) -> Call[list[ClaimedJob]]:
     """The jobs that run under this worker, with their leases."""
     params = {"worker_id": worker_id, "queues": list(queues)}
-    return Call("list_running", params, lambda rows: [ClaimedJob._make(row) for row in rows])
+    return Call("list_held_jobs", params, lambda rows: [ClaimedJob._make(row) for row in rows])
 
 
 Finished = tuple[ClaimedJob, Done]

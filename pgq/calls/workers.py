@@ -114,3 +114,8 @@ def lock(lock_key: int) -> Call[None]:
 def backend_pid() -> Call[int]:
     """The server process that answers."""
     return Call("read_backend_pid", {}, scalar)
+
+
+def use_read_committed() -> Call[None]:
+    """See what others commit between the statements of this session."""
+    return Call("use_read_committed", {}, nothing)

@@ -77,9 +77,7 @@ class App:
 
         Raises UsageError for what cannot be, and for a kind that has a handler already.
         """
-        check(NewJob(kind, {}, queue=queue, max_attempts=max_attempts or 1, timeout=timeout))
-        if max_attempts is not None and max_attempts < 1:
-            raise UsageError(f"kind {kind}: max_attempts must be at least 1")
+        check(NewJob(kind, {}, queue=queue, max_attempts=max_attempts, timeout=timeout))
         check_retry(retry)
 
         def register(function: F) -> F:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pgq.errors import UsageError
 from pgq.registry.job import Job
-from pgq.text import safe
+from pgq.text import Unreadable, safe
 
 Convert = Callable[[Any], Any]
 
@@ -34,6 +34,8 @@ class Binding:
 
     def arguments(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """The handler's keyword arguments, without the job; Misfit says what does not fit."""
+        if isinstance(payload, Unreadable):
+            raise Misfit(f"it cannot be read: {payload.reason}")
         if self.own_type is not None and payload.get("type") == self.own_type:
             payload = {key: value for key, value in payload.items() if key != "type"}
         if self.whole is not None:

@@ -11,8 +11,8 @@ from typing import Any
 class Job:
     """The job that a handler runs: give a parameter this type to get it.
 
-    `attempt` counts from 1. `cancelled` is set when the job was asked to cancel, timed out, or
-    lost its worker's lease: a handler in a thread looks at it and ends; an async one is cancelled.
+    `attempt` counts from 1. `cancelled` is set when the job was asked to cancel or timed out, and
+    when its worker stops: a handler in a thread looks at it and ends; an async one is cancelled.
     """
 
     id: int

@@ -4,6 +4,7 @@ Exit code 0 is done, 75 (EX_TEMPFAIL of sysexits.h) snoozes for a minute, anythi
 attempt with the tail of what the command wrote.
 """
 
+import contextlib
 import json
 import os
 import selectors
@@ -19,6 +20,7 @@ from pgq.model import ClaimedJob, Failed, Snoozed, Verdict
 from pgq.runner.keeper import Keeper
 from pgq.runner.thread import Perform
 from pgq.runner.verdict import DONE, MAX_ERROR, describe, storable
+from pgq.text import Unreadable
 
 SNOOZE_CODE = 75
 SNOOZE_DELAY = timedelta(minutes=1)
@@ -82,7 +84,8 @@ def _attend(process: subprocess.Popen[bytes], job: ClaimedJob, cancelled: Event)
     """Feed and watch a command until it ends; its grandchildren may keep the pipes open."""
     assert process.stdin is not None
     assert process.stdout is not None
-    payload = json.dumps(dict(job.payload), ensure_ascii=False)
+    given = job.payload
+    payload = given.text if isinstance(given, Unreadable) else json.dumps(given, ensure_ascii=False)
     pending = memoryview(f"\n{payload}\n".encode())
     tail = bytearray()
     kill_at: float | None = None
@@ -92,8 +95,9 @@ def _attend(process: subprocess.Popen[bytes], job: ClaimedJob, cancelled: Event)
         selector.register(process.stdin, selectors.EVENT_WRITE)
         selector.register(process.stdout, selectors.EVENT_READ)
         while process.poll() is None:
-            # Its output ends a moment before it does.
-            for key, _ in selector.select(timeout=0.05 if selector.get_map() else 0.002):
+            if not selector.get_map():  # usually its output ends a moment before it does
+                _wait_briefly(process)
+            for key, _ in selector.select(timeout=0.05 if selector.get_map() else 0):
                 if key.fileobj is process.stdin:
                     pending = _feed(process.stdin, pending, selector)
                 elif not _drain(process.stdout, tail):
@@ -102,6 +106,11 @@ def _attend(process: subprocess.Popen[bytes], job: ClaimedJob, cancelled: Event)
     _drain(process.stdout, tail)
     # One that ended before it was told to stop has ended by itself.
     return None if kill_at is not None else _verdict(process.returncode, bytes(tail))
+
+
+def _wait_briefly(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=0.05)
 
 
 def _escalate(

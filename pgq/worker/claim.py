@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pgq.calls import Call
 from pgq.calls import jobs as calls
 from pgq.calls.workers import outwait_claims, set_waiting
-from pgq.errors import Conflict, Unavailable
+from pgq.errors import Conflict, ConnectionLost, Unavailable
 from pgq.model import ClaimedJob, HandedBack
 from pgq.runner.interrupt import clock
 from pgq.worker import log
@@ -159,20 +159,24 @@ class ClaimLoop:
     async def _send(self, call: Call[calls.Look]) -> calls.Look | None:
         """Claim; if the reply is lost, give back what was claimed unheard, and claim again.
 
-        None if the worker stops meanwhile: then its farewell gives those back.
+        None if the worker stops meanwhile.
         """
         wait = FIRST_WAIT
-        lost = False
+        lost = unheard = False
         while True:
             try:
-                if lost:
+                if unheard:
                     await self._give_back_unheard()
+                    unheard = False
+                if lost and self._stopping:
+                    return None
                 look = await self.link.run_once(call)
             except (Unavailable, Conflict) as error:
                 if not lost:
                     log.warning("database lost", loop="claim", error=str(error))
                 lost = True
-                if self._stopping:
+                unheard = unheard or isinstance(error, ConnectionLost)
+                if self._stopping and not unheard:
                     return None
                 await asyncio.sleep(wait * random.uniform(0.5, 1.0))
                 wait = next_wait(wait)

@@ -4,6 +4,7 @@ A lone verdict is written at once; while one batch is being written the next one
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from pgq.calls import jobs as calls
 from pgq.calls.jobs import Finished, Settled
@@ -14,6 +15,11 @@ from pgq.worker import log
 from pgq.worker.link import Link
 
 BATCH = 1000
+BATCH_SIZE = 8_000_000
+"""Characters of results after which a batch is cut."""
+
+STUCK = 5.0
+"""Seconds after which a refused outcome is tried again."""
 
 
 class FinishLoop:
@@ -26,6 +32,8 @@ class FinishLoop:
         self._held = held
         self._done: list[Finished] = []
         self._settled: list[Settled] = []
+        self._stuck: list[tuple[ClaimedJob, Verdict]] = []
+        """What the database refused whatever was tried."""
         self._news = asyncio.Event()
         self._clear = asyncio.Event()
         self._clear.set()
@@ -50,25 +58,36 @@ class FinishLoop:
         """Write for this worker until cancelled; cancel it only when flushed() has returned."""
         self._worker_id = worker_id
         while True:
-            await self._news.wait()
+            await self._news_or_stuck()
             self._news.clear()
+            again, self._stuck = self._stuck, []
+            await self._one_by_one(again)
             while self._done or self._settled:
-                done, self._done = self._done[:BATCH], self._done[BATCH:]
+                done, self._done = _cut(self._done)
                 settled, self._settled = self._settled[:BATCH], self._settled[BATCH:]
                 if done:
                     await self._write(done)
                 if settled:
                     await self._write_settled(settled)
-                self._held.difference_update(job.lease for job, _ in done)
-                self._held.difference_update(job.lease for job, _ in settled)
-            if not self._news.is_set():
+                written = {job.lease for job, _ in done} | {job.lease for job, _ in settled}
+                self._held -= written - {job.lease for job, _ in self._stuck}
+            if not self._news.is_set() and not self._stuck:
                 self._clear.set()
+
+    async def _news_or_stuck(self) -> None:
+        """Wait for verdicts; while the database refuses one, only for a while."""
+        try:
+            async with asyncio.timeout(STUCK if self._stuck else None):
+                await self._news.wait()
+        except TimeoutError:
+            pass
 
     async def _write(self, done: list[Finished]) -> None:
         try:
             lost = await self.link.run(calls.finish(self._worker_id, done))
         except PgqError as error:
-            await self._one_by_one([(job, verdict) for job, verdict in done], error)
+            log.error("batch refused", jobs=len(done), error=str(error))
+            await self._one_by_one(done)
             return
         self.counts["done"] += len(done) - len(lost)
         self._note_lost(lost)
@@ -77,46 +96,61 @@ class FinishLoop:
         try:
             lost = await self.link.run(calls.settle(self._worker_id, settled))
         except PgqError as error:
-            await self._one_by_one(list(settled), error)
+            log.error("batch refused", jobs=len(settled), error=str(error))
+            await self._one_by_one(settled)
             return
         self.counts["not_done"] += len(settled) - len(lost)
         self._note_lost(lost)
 
-    async def _one_by_one(self, batch: list[tuple[ClaimedJob, Verdict]], error: PgqError) -> None:
-        """The database refused a batch: write each job by itself, and what is refused as failed."""
-        log.error("batch refused", jobs=len(batch), error=str(error))
+    async def _one_by_one(self, batch: Sequence[tuple[ClaimedJob, Verdict]]) -> None:
+        """Write each job by itself: the database refused a batch, and one of it may be why."""
         for job, verdict in batch:
             try:
-                if isinstance(verdict, Done):
-                    call = calls.finish(self._worker_id, [(job, verdict)])
-                else:
-                    call = calls.settle(self._worker_id, [(job, verdict)])
-                lost = await self.link.run(call)
+                await self._write_one(job, verdict)
             except PgqError as refusal:
-                lost = await self._refused(job, verdict, refusal)
-            self._note_lost(lost)
+                await self._write_refused(job, verdict, refusal)
 
-    async def _refused(self, job: ClaimedJob, verdict: Verdict, refusal: PgqError) -> list[int]:
+    async def _write_one(self, job: ClaimedJob, verdict: Verdict) -> None:
+        if isinstance(verdict, Done):
+            lost = await self.link.run(calls.finish(self._worker_id, [(job, verdict)]))
+        else:
+            lost = await self.link.run(calls.settle(self._worker_id, [(job, verdict)]))
+        if not lost:
+            self.counts["done" if isinstance(verdict, Done) else "not_done"] += 1
+        self._held.discard(job.lease)
+        self._note_lost(lost)
+
+    async def _write_refused(self, job: ClaimedJob, verdict: Verdict, refusal: PgqError) -> None:
         """Leave `running` all the same: a done job without its result, another one as failed."""
         reason = storable(str(refusal), 500)
-        if isinstance(verdict, Done):
-            note = Done(note=f"result dropped: {reason}")
-            call = calls.finish(self._worker_id, [(job, note)])
-        else:
-            failed = Failed(f"its outcome was refused by the database: {reason}")
-            call = calls.settle(self._worker_id, [(job, failed)])
-        while True:
-            try:
-                return await self.link.run(call)
-            except PgqError as error:
-                # It must not stay `running` under a live worker: go on trying, and say so.
-                log.error("outcome not written", job=job.id, kind=job.kind, error=str(error))
-                await asyncio.sleep(1)
+        plain: Verdict = (
+            Done(note=f"result dropped: {reason}")
+            if isinstance(verdict, Done)
+            else Failed(f"its outcome was refused by the database: {reason}")
+        )
+        try:
+            await self._write_one(job, plain)
+        except PgqError as error:
+            # It must not stay `running` under a live worker, nor keep the others from being
+            # written: tried again now and then.
+            log.error("outcome not written", job=job.id, kind=job.kind, error=str(error))
+            self._stuck.append((job, verdict))
 
     def _note_lost(self, lost: list[int]) -> None:
         self.counts["lost"] += len(lost)
         for job_id in lost:
             log.info("lease lost", job=job_id)
+
+
+def _cut(done: list[Finished]) -> tuple[list[Finished], list[Finished]]:
+    """As many as one statement may hold, and the rest."""
+    size = 0
+    for count, (_, verdict) in enumerate(done[:BATCH]):
+        if verdict.result is not None:
+            size += len(verdict.result)
+            if size > BATCH_SIZE and count:
+                return done[:count], done[count:]
+    return done[:BATCH], done[BATCH:]
 
 
 def _log(job: ClaimedJob, verdict: Verdict) -> None:

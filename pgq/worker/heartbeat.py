@@ -7,6 +7,7 @@ that it lives (for the visibility timeout), and it finds its jobs by polling.
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,12 @@ from pgq.worker import log
 
 PERIOD = 2.0
 """Seconds between two beats; well below the 4 after which a worker is looked at."""
+
+CONNECT = 2
+"""Seconds that one attempt to connect may take."""
+
+REAP_LIMIT = 1000
+"""Jobs given back in one statement; a beat comes between two."""
 
 UPKEEP = 60.0
 """Seconds between two rounds of upkeep."""
@@ -60,13 +67,16 @@ class Heartbeat:
 
     def connect(self) -> int | None:
         """Connect, and take the lock; gives its key, or None through a pooler."""
-        conn = db.connect(self._dsn, application_name="pgq worker heartbeat")
+        conn = db.connect(
+            self._dsn, application_name="pgq worker heartbeat", connect_timeout=CONNECT
+        )
         try:
             key = None
             if db.run(conn, calls.backend_pid()) == conn.info.backend_pid:
                 with db.driver_errors():
-                    # A beat that the server forgets in a crash is followed by another one. Not
-                    # through a pooler: the setting would stay on a session that others use.
+                    # What the server forgets of this session in a crash is done again: another
+                    # beat, another reap. Not through a pooler: the setting would stay on a session
+                    # that others use.
                     conn.execute("set synchronous_commit = off")
                 key = random.SystemRandom().randrange(1, 2**63)
                 db.run(conn, calls.lock(key))
@@ -172,12 +182,14 @@ class Heartbeat:
             db.run(conn, calls.tidy())
 
     def _reap(self, conn: psycopg.Connection[Any]) -> None:
-        if self._stop.is_set():
-            return
-        reaped = db.run(conn, calls.reap())
-        for worker_id in sorted({job.worker_id for job in reaped}):
-            jobs = [job for job in reaped if job.worker_id == worker_id]
-            log.warning("dead worker's jobs given back", worker=f"w-{worker_id}", jobs=len(jobs))
+        more = True
+        while more and not self._stop.is_set():
+            reaped = db.run(conn, calls.reap(limit=REAP_LIMIT))
+            for worker_id, jobs in Counter(job.worker_id for job in reaped).items():
+                log.warning("dead worker's jobs given back", worker=f"w-{worker_id}", jobs=jobs)
+            more = len(reaped) == REAP_LIMIT
+            if more:
+                self._beat(conn)
 
     def _pause(self, seconds: float) -> None:
         """Wait; tell of each notification on the way."""

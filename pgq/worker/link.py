@@ -11,7 +11,7 @@ import psycopg
 
 from pgq import db
 from pgq.calls import Call
-from pgq.calls.workers import backend_pid
+from pgq.calls.workers import backend_pid, use_read_committed
 from pgq.errors import Conflict, Unavailable
 from pgq.worker import log
 
@@ -70,6 +70,8 @@ class Link:
         try:
             # Prepared at first use, but not through a pooler, where the next session may answer.
             pooled = await db.run_async(conn, backend_pid()) != conn.info.backend_pid
+            if not pooled:
+                await db.run_async(conn, use_read_committed())
         except BaseException:
             await conn.close()
             raise

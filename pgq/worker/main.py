@@ -162,6 +162,10 @@ class Worker:
             await self._claiming.run(self._id, pooled=self._heartbeat.pooled)
         except WorkerDead:  # heard here before the heartbeat heard it
             self._die()
+        except PgqError as error:
+            log.error("worker cannot go on", worker=self._name, error=str(error))
+            self._exit_code = 1
+            self._stop.set()
 
     async def _tick(self) -> None:
         while True:

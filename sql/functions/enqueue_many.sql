@@ -17,6 +17,7 @@ create or replace function pgq.enqueue_many(
 ) returns table (place bigint, id bigint, duplicate boolean)
 language plpgsql
 set search_path = ''
+set enable_nestloop = off
 as $$
 #variable_conflict use_column
 declare
@@ -66,7 +67,7 @@ begin
     return query
     select u.place, u.id, false
     from unnest(v_ids) with ordinality as u (id, place)
-    where u.id = any (v_inserted);
+    join unnest(v_inserted) as i (id) on i.id = u.id;
     if cardinality(v_inserted) = cardinality(v_ids) then
         return;
     end if;
@@ -74,7 +75,8 @@ begin
     for v_place in
         select u.place
         from unnest(v_ids) with ordinality as u (id, place)
-        where u.id <> all (v_inserted)
+        left join unnest(v_inserted) as i (id) on i.id = u.id
+        where i.id is null
         order by u.place
     loop
         return query

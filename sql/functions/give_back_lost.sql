@@ -6,8 +6,11 @@
 -- The job forgets its worker, so that a late finish is told that its lease was lost.
 -- Locks: job rows, skipping locked ones (a finish under way decides those), then the throughput
 -- rows of this backend's slot.
--- Relies on: jobs_running, in its order: to want the order of id would be an invitation to walk
--- jobs_pkey over every finished job.
+-- In two statements: what is locked is judged anew, by a snapshot taken after. In one, a job that
+-- another reaper gave back and a live worker claimed meanwhile would be read as it is now beside
+-- the workers as they were, and that worker be taken for unknown.
+-- Relies on: jobs_running, in its order (to want the order of id would be an invitation to walk
+-- jobs_pkey over every finished job), then jobs_pkey.
 create or replace function pgq.give_back_lost(p_limit integer)
 returns table (job_id bigint, queue text, kind text, worker_id bigint, status text)
 language plpgsql
@@ -19,7 +22,19 @@ set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 #variable_conflict use_column
+declare
+    v_ids bigint[];
 begin
+    v_ids := array(
+        select j.id
+        from pgq.jobs as j
+        left join pgq.workers as w on w.id = j.worker_id
+        where j.shard = 0 and j.status = 'running'
+            and (w.id is null or w.died_at is not null or w.stopped_at is not null)
+        order by j.queue, j.worker_id
+        limit p_limit
+        for update of j skip locked
+    );
     return query
     with lost as materialized (
         select j.id, j.worker_id, j.locked_at as started_at,
@@ -32,11 +47,8 @@ begin
                 || coalesce(' (' || w.host || ', pid ' || w.pid || ')', '') as error
         from pgq.jobs as j
         left join pgq.workers as w on w.id = j.worker_id
-        where j.shard = 0 and j.status = 'running'
+        where j.id = any (v_ids) and j.shard = 0 and j.lease is not null
             and (w.id is null or w.died_at is not null or w.stopped_at is not null)
-        order by j.queue, j.worker_id
-        limit p_limit
-        for update of j skip locked
     ),
     changed as (
         update pgq.jobs as j
@@ -53,8 +65,7 @@ begin
             finished_at = case when l.status <> 'pending' then now() end,
             updated_at = now()
         from lost as l
-        where j.id = any (array(select l.id from lost as l)) and j.id = l.id and j.shard = 0
-            and j.lease is not null
+        where j.id = any (v_ids) and j.id = l.id and j.shard = 0 and j.lease is not null
         returning j.id, j.queue, j.kind, l.worker_id, j.status, j.attempts, j.scheduled_at,
             l.error, l.started_at
     ),

@@ -8,6 +8,7 @@
 -- again by that lock and its advisory lock is tried under it, all in one transaction with the
 -- jobs. Jobs left running by workers that are marked dead, have stopped, or are unknown go too.
 -- Takes: how many jobs to give back at most; call again while it returns that many.
+-- Refuses: any isolation but READ COMMITTED.
 -- Returns: a row a job given back, with its worker and what became of it.
 -- Locks: worker rows in order of id, their advisory locks, then job rows, waiting for none of
 -- them; then the throughput rows of this backend's slot.
@@ -20,6 +21,11 @@ as $$
 declare
     v_worker record;
 begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'pgq.reap needs READ COMMITTED, not %', current_setting('transaction_isolation')
+            using errcode = 'invalid_transaction_state',
+                hint = 'call it in a transaction of its own';
+    end if;
     if pgq.session_age() >= interval '5 seconds' then
         for v_worker in
             select w.id, w.lock_key, s.silent >= s.forgiven as overdue

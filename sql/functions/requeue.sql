@@ -5,7 +5,8 @@
 -- Takes: the ids; force; who asks (for the audit).
 -- Returns: a row an id, with outcome: requeued, already pending, running, not found, or
 -- unique key taken (holder: the unfinished job that has it).
--- Locks: job rows in order of id. Relies on: jobs_pkey.
+-- Locks: job rows in order of id; then, in order of unique_key, whoever is taking one of the keys.
+-- Relies on: jobs_pkey.
 create or replace function pgq.requeue(
     p_ids bigint[], p_force boolean default false, p_actor text default session_user
 ) returns table (id bigint, outcome text, holder bigint)
@@ -13,21 +14,26 @@ language plpgsql
 set search_path = ''
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
     v_job record;
     v_requeued bigint[] := '{}';
 begin
+    -- Locked first: a worker that claimed meanwhile is seen only by a statement that begins after.
+    perform from pgq.jobs as j
+    where j.id = any (p_ids) and j.shard = 0
+    order by j.id
+    for update;
     for v_job in
         select g.id as asked, j.id, j.status, j.unique_key, j.queue, j.kind,
             w.id is null or w.died_at is not null or w.stopped_at is not null as orphaned
-        from (select distinct u.id from unnest(p_ids) as u (id) order by u.id) as g
-        left join lateral (
-            select l.* from pgq.jobs as l where l.id = g.id and l.shard = 0 for update
-        ) as j on true
+        from (select distinct u.id from unnest(p_ids) as u (id)) as g
+        left join pgq.jobs as j on j.id = any (p_ids) and j.id = g.id and j.shard = 0
         left join pgq.workers as w on w.id = j.worker_id
-        order by g.id
+        order by j.unique_key nulls first, g.id
     loop
         id := v_job.asked;
         holder := null;

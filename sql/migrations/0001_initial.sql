@@ -37,11 +37,13 @@ create table pgq.jobs (
     constraint jobs_kind check (kind <> '' and length(kind) <= 200),
     constraint jobs_unique_key_length check (unique_key <> '' and length(unique_key) <= 500),
     constraint jobs_payload check (jsonb_typeof(payload) = 'object'),
-    -- The size of a payload is that of its text. The text is at most about eight times the binary
-    -- form, so that small payloads need not be written out to be measured.
+    -- The size of a payload is that of its text, which is written out to be measured only where
+    -- the binary form exceeds 1 kB or an eighth of the limit.
     constraint jobs_payload_size check (
-        pg_column_size(payload) * 8
-            <= coalesce(nullif(current_setting('pgq.max_payload_bytes', true), '')::integer, 1048576)
+        pg_column_size(payload) <= least(
+            1024,
+            coalesce(nullif(current_setting('pgq.max_payload_bytes', true), '')::integer, 1048576) / 8
+        )
         or octet_length(payload::text)
             <= coalesce(nullif(current_setting('pgq.max_payload_bytes', true), '')::integer, 1048576)
     ),
@@ -69,7 +71,7 @@ create index jobs_pending on pgq.jobs (shard, queue, priority desc, scheduled_at
 create index jobs_running on pgq.jobs (queue, worker_id) where status = 'running';
 create unique index jobs_unique_key on pgq.jobs (unique_key, shard)
     where unique_key is not null and status in ('pending', 'running');
--- Jobs that took a worker down before and are on their last attempt: claimed one at a time.
+-- Jobs that took a worker down before; those on their last attempt are claimed one at a time.
 create index jobs_suspect on pgq.jobs (queue, scheduled_at, id)
     where status = 'pending' and losses > 0;
 create index jobs_failed on pgq.jobs (id) where status = 'failed';

@@ -6,7 +6,7 @@ lost, never two live leases, attempts add up, and a write without the lease chan
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -33,6 +33,7 @@ PROFILE = settings(
     deadline=None,
     derandomize=True,
     database=None,
+    phases=(Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 import pgq
 from pgq import client
@@ -180,3 +181,21 @@ def test_a_payload_over_the_limit_is_refused_before_it_is_sent(conn: Connection)
 def test_a_payload_of_multi_byte_characters_is_measured_in_bytes(conn: Connection) -> None:
     with pytest.raises(PayloadError, match="bytes, and this database allows"):
         pgq.enqueue(conn, "mail", {"text": "é" * 600_000})
+
+
+def test_a_connection_may_have_rows_and_cursors_of_its_own(shared: str) -> None:
+    with psycopg.connect(shared, row_factory=dict_row, cursor_factory=psycopg.ClientCursor) as conn:
+        first = pgq.enqueue(conn, "work", {"a": 1})
+        second, third = pgq.enqueue_many(conn, [pgq.NewJob("work"), pgq.NewJob("work")])
+        conn.commit()
+        with pytest.raises(pgq.WaitTimeout):
+            pgq.wait(conn, third.id, timeout=timedelta(0))
+
+    assert first.id < second.id < third.id
+
+
+def test_what_the_encoding_of_a_connection_cannot_write_is_told(shared: str) -> None:
+    with psycopg.connect(shared, client_encoding="latin1") as conn:
+        assert pgq.enqueue(conn, "work", {"name": "é"}).id
+        with pytest.raises(pgq.UsageError, match=r"encoding .* has no 日: set its client_encoding"):
+            pgq.enqueue(conn, "work", {"name": "日"})

@@ -24,7 +24,7 @@ from tests.support.jobs import Connection
 
 BATCH = 100
 MANY = 50_000
-ROWS_EACH, BUFFERS_EACH = 16, 40
+ROWS_EACH, BUFFERS_EACH = 20, 40
 """What one job of a batch may cost, on all tables and indexes together."""
 
 # What the table held when the planner looked at it last, and whether it took statistics then.

@@ -54,3 +54,8 @@ def ignore_all(job: pgq.Job) -> None:
 async def block_the_loop(seconds: float) -> None:
     """Let nothing else happen in the worker's event loop."""
     time.sleep(seconds)  # noqa: ASYNC251 - the fault on purpose
+
+
+@app.job("take all")
+async def take_all(**payload: object) -> None:
+    """Whatever comes."""

@@ -93,8 +93,10 @@ def test_a_restart_in_the_middle_loses_nothing(
     own: Cluster, hired: Workers, mode: Literal["fast", "immediate"]
 ) -> None:
     with closing(psycopg.connect(own.dsn(), autocommit=True)) as before:
-        jobs.fill(before, 200, "linger")
         crew = [hired.start(*APP, "-c", "5") for _ in range(2)]
+        for worker in crew:
+            worker.seen("worker started")
+        jobs.fill(before, 200, "linger")
         wait_until(before, "select count(*) > 20 from pgq.jobs where status = 'done'")
     own.restart(mode)
 

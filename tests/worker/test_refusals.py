@@ -1,0 +1,75 @@
+"""What the database refuses one job, or one session, harms no other."""
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+import pgq
+from pgq.db import WATCHFUL, conninfo
+from tests.support import jobs
+from tests.support.databases import wait_until
+from tests.support.jobs import Connection
+from tests.support.workers import Workers, drain, starting
+
+APP = ("--app", "tests.worker.handlers:app")
+CURSE = """
+create function public.refuse() returns trigger language plpgsql as
+$$ begin raise 'cursed' using errcode = 'raise_exception'; end $$;
+create trigger cursed before update on pgq.jobs for each row
+when (new.status <> 'running' and old.payload ? 'cursed') execute function public.refuse();
+"""
+
+
+def test_an_outcome_that_is_refused_does_not_keep_the_others_from_being_written(db: str) -> None:
+    with psycopg.connect(db, autocommit=True) as conn, starting(db, {}) as workers:
+        conn.execute(CURSE)
+        conn.execute("insert into pgq.jobs (kind, payload) values ('take all', '{\"cursed\": 1}')")
+        jobs.fill(conn, 20, "take all")
+        worker = workers.start(*APP)
+
+        worker.seen("outcome not written", kind="take all")
+        wait_until(conn, "select count(*) = 20 from pgq.jobs where status = 'done'")
+        conn.execute("drop trigger cursed on pgq.jobs")
+        wait_until(conn, "select count(*) = 21 from pgq.jobs where status = 'done'")
+
+
+def test_a_session_that_is_ended_for_its_idleness_is_replaced(db: str) -> None:
+    app = pgq.App()
+
+    @app.job("long")
+    def long(job: pgq.Job) -> None:
+        job.cancelled.wait(1)
+
+    with psycopg.connect(db, autocommit=True) as conn:
+        statement = sql.SQL("alter database {} set idle_session_timeout = '200ms'")
+        conn.execute(statement.format(sql.Identifier(conn.info.dbname)))
+    with psycopg.connect(db, autocommit=True, options="-c idle_session_timeout=0") as conn:
+        jobs.fill(conn, 2, "long")
+        drain(db, app, concurrency=1)
+
+        assert jobs.counted(conn)["done"] == 2
+
+
+def test_more_lost_jobs_than_one_reap_takes_are_all_given_back(
+    queue: Connection, fleet: Workers
+) -> None:
+    dead = jobs.register(queue)
+    queue.execute(
+        "insert into pgq.jobs (kind, status, lease, worker_id, attempts)"
+        " select 'quick', 'running', n, %s, 1 from generate_series(1, 2100) as n",
+        (dead,),
+    )
+    queue.execute("update pgq.workers set died_at = now() where id = %s", (dead,))
+
+    worker = fleet.start(*APP)
+    wait_until(queue, "select count(*) = 2100 from pgq.jobs where status = 'done'")
+
+    assert sum(line["jobs"] for line in worker.log("dead worker's jobs given back")) == 2100
+
+
+@pytest.mark.parametrize("own", [{"keepalives_idle": "99"}, {}])
+def test_a_connection_notices_that_its_other_end_is_gone(own: dict[str, str]) -> None:
+    given = conninfo_to_dict(conninfo(make_conninfo("host=h", **own), application_name="x"))
+
+    assert {name: given[name] for name in WATCHFUL} == WATCHFUL | own

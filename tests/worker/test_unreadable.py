@@ -1,0 +1,67 @@
+"""Payloads that jsonb holds and Python cannot read harm only their own job."""
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import pgq
+from tests.support import jobs
+from tests.support.jobs import Connection
+from tests.support.workers import drain
+
+DEEP = '{"a":' * 3000 + "1" + "}" * 3000
+UNREADABLE = {"a number too long": '{"n": 1e5000}', "nested too deeply": DEEP}
+
+
+@pytest.mark.parametrize("problem", UNREADABLE)
+def test_an_unreadable_payload_fails_for_good_and_the_jobs_beside_it_are_done(
+    shared: str, queue: Connection, problem: str
+) -> None:
+    app = pgq.App()
+
+    @app.job("work")
+    async def work(**payload: object) -> None: ...
+
+    jobs.fill(queue, 5)
+    insert = "insert into pgq.jobs (kind, payload) values ('work', %s::jsonb) returning id"
+    row = queue.execute(insert, (UNREADABLE[problem],)).fetchone()
+    assert row is not None
+    jobs.fill(queue, 5)
+
+    drain(shared, app)
+
+    assert jobs.counted(queue) == {"done": 10, "failed": 1, "retried": 0}
+    error = jobs.value(queue, f"select last_error from pgq.jobs where id = {row[0]}")
+    assert problem in error
+
+
+def test_a_command_gets_the_text_of_a_payload_that_python_cannot_read(
+    shared: str, queue: Connection, tmp_path: Path
+) -> None:
+    queue.execute("insert into pgq.jobs (kind, payload) values ('work', '{\"n\": 1e5000}')")
+
+    drain(shared, command=f"cat > {tmp_path}/payload")
+
+    assert jobs.counted(queue)["done"] == 1
+    text = (tmp_path / "payload").read_text()
+    assert json.loads(text, parse_int=str)["n"] == "1" + "0" * 5000
+
+
+def test_a_database_with_another_isolation_by_default_is_worked_all_the_same(db: str) -> None:
+    app = pgq.App()
+
+    @app.job("work")
+    async def work() -> None: ...
+
+    with psycopg.connect(db, autocommit=True) as conn:
+        name = sql.Identifier(conn.info.dbname)
+        level = "alter database {} set default_transaction_isolation = 'serializable'"
+        conn.execute(sql.SQL(level).format(name))
+        jobs.fill(conn, 3)
+    drain(db, app)
+
+    with psycopg.connect(db) as conn:
+        assert jobs.counted(conn)["done"] == 3
