@@ -123,6 +123,7 @@ def wait(conn: Sync | Async, job_id: int, *, timeout: timedelta | None = None) -
     Asks the database at growing intervals of 10 ms to 1 s; commit the enqueue first. Raises
     JobFailed, JobCancelled, JobNotFound, ResultDropped, or WaitTimeout after `timeout`.
     """
+    _check_type("timeout", timeout, timedelta)
     return _dispatch(conn, _wait(conn, job_id, timeout))
 
 
@@ -136,6 +137,9 @@ def check(job: NewJob) -> str:
     _check_number("priority", job.priority, -32768, 32767)
     if job.max_attempts is not None:
         _check_number("max_attempts", job.max_attempts, 1, 1_000_000)
+    _check_type("delay", job.delay, timedelta)
+    _check_type("timeout", job.timeout, timedelta)
+    _check_type("scheduled_at", job.scheduled_at, datetime)
     if job.delay is not None and job.scheduled_at is not None:
         raise UsageError("give a delay or scheduled_at, not both")
     if job.delay is not None and not timedelta(0) <= job.delay <= MAX_DURATION:
@@ -160,6 +164,11 @@ def _check_name(what: str, name: object, *, longest: int = MAX_NAME) -> None:
         dump_json(name)
     except PayloadError as error:
         raise UsageError(f"{what} '{safe(name)}': {error.problem.rstrip(',')}") from None
+
+
+def _check_type(what: str, value: object, wanted: type) -> None:
+    if value is not None and not isinstance(value, wanted):
+        raise UsageError(f"{what}: give a {wanted.__name__}, not {type(value).__name__}")
 
 
 def _check_number(what: str, number: object, low: int, high: int) -> None:
@@ -195,6 +204,7 @@ def _enqueue_many(jobs: Iterable[NewJob]) -> Steps[list[Enqueued]]:
     size = 0
     for position, job in enumerate(jobs):
         try:
+            _check_type("job", job, NewJob)
             payload = check(job)
             yield from _check_size(payload)
         except UsageError as error:

@@ -142,18 +142,19 @@ def connect_errors(dsn: str) -> Iterator[None]:
 
 def run(conn: psycopg.Connection[Any], call: Call[T]) -> T:
     """Run a call on this connection and read its answer."""
-    # A cursor of our own: the application's connection may make ones with other rows or parameters.
+    # A cursor of our own, since the application's connection may make ones with other rows or
+    # parameters; and binary answers, which no DateStyle or IntervalStyle changes.
     with driver_errors(), psycopg.Cursor(conn, row_factory=tuple_row) as cursor:
-        cursor.execute(statement(call.name), call.params)
-        return call.read(cursor.fetchall() if cursor.description else [])
+        cursor.execute(statement(call.name), call.params, binary=True)
+        return call.read(cursor.fetchall())
 
 
 async def run_async(conn: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
     """Run a call on this async connection and read its answer."""
     with driver_errors():
         async with psycopg.AsyncCursor(conn, row_factory=tuple_row) as cursor:
-            await cursor.execute(statement(call.name), call.params)
-            return call.read(await cursor.fetchall() if cursor.description else [])
+            await cursor.execute(statement(call.name), call.params, binary=True)
+            return call.read(await cursor.fetchall())
 
 
 def statement(name: str) -> sql.SQL:
@@ -177,6 +178,11 @@ def driver_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise translate(error) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"the connection's encoding {error.encoding} cannot read what is stored: "
+            "set its client_encoding to UTF8"
+        ) from None
     except UnicodeEncodeError as error:
         character = safe(error.object[error.start])
         raise UsageError(

@@ -52,7 +52,7 @@ class SchemaMismatch(PgqError):
     def __init__(self, *, found: int | None, needed: int) -> None:
         self.found, self.needed = found, needed
         if found is None:
-            text = "the schema pgq is not installed in this database: run pgq install"
+            text = "the schema pgq is not installed in this database, or not whole: run pgq install"
         elif found > needed:
             text = (
                 f"the schema pgq is at version {found}, newer than this program ({needed}): "
@@ -81,7 +81,7 @@ class JobNotFound(PgqError):
 
     def __init__(self, job_id: int) -> None:
         self.job_id = job_id
-        super().__init__(f"job {job_id} does not exist (it may have been archived or purged)")
+        super().__init__(f"job {job_id} does not exist")
 
 
 class JobFailed(PgqError):

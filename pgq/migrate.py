@@ -111,7 +111,17 @@ def _apply_migrations(conn: psycopg.Connection[Any]) -> int:
 
 def _apply_functions(conn: psycopg.Connection[Any]) -> int:
     applied = dict(conn.execute("select name, checksum from pgq.functions").fetchall())
-    changed = [file for file in _sql.functions() if applied.get(file.name) != file.checksum]
+    there = {
+        name
+        for (name,) in conn.execute(
+            "select proname from pg_catalog.pg_proc where pronamespace = 'pgq'::regnamespace"
+        )
+    }
+    changed = [
+        file
+        for file in _sql.functions()
+        if applied.get(file.name) != file.checksum or file.name not in there
+    ]
     for file in changed:
         conn.execute(sql.SQL(file.text))
         conn.execute(_record("functions", file))

@@ -103,13 +103,18 @@ def dump_json(value: Any, *, what: str = "payload") -> str:
     except (ValueError, TypeError, RecursionError, UnicodeEncodeError):
         problem = _first_problem(value)
         raise PayloadError(*(problem or ("", "it cannot be written as JSON")), what=what) from None
-    # A digit run this long may be a number beyond a double; `\u0000` is how NUL is written.
-    if "\\u0000" in text or _LONG_NUMBER.search(text):
+    # A digit run this long may be a number beyond a double, `\u0000` is how NUL is written, and
+    # many brackets may be deep nesting.
+    nested = text.count("{") + text.count("[") > MAX_DEPTH
+    if nested or "\\u0000" in text or _LONG_NUMBER.search(text):
         problem = _first_problem(value)
         if problem is not None:
             raise PayloadError(*problem, what=what)
     return text
 
+
+MAX_DEPTH = 500
+"""Levels of nesting that every reader, with its own recursion, can follow."""
 
 _LONG_NUMBER = re.compile(r"\d{300}")
 
@@ -129,10 +134,10 @@ def read_json(stored: str | bytes) -> Any:
     jsonb holds numbers of 100,000 digits and nesting of thousands of levels, which a plain INSERT
     may bring.
     """
+    text = stored if isinstance(stored, str) else stored.decode("utf-8", "backslashreplace")
     try:
-        return json.loads(stored)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
-        text = stored if isinstance(stored, str) else stored.decode("utf-8", "backslashreplace")
         deep = isinstance(error, RecursionError)
         return Unreadable(text, "it is nested too deeply" if deep else "it has a number too long")
 
@@ -170,12 +175,15 @@ def _plain(value: object) -> object:
 
 def as_object(payload: Any) -> Any:
     """Return a payload as the mapping it stands for; PayloadError if it is no object."""
-    if not isinstance(payload, Mapping):
-        try:
-            payload = _plain(payload)
-        except TypeError:
-            raise PayloadError("", f"must be a JSON object, not {_json_type(payload)}") from None
-    return payload
+    if isinstance(payload, Mapping):
+        return dict(payload)
+    try:
+        return _plain(payload)
+    except TypeError:
+        raise PayloadError("", f"must be a JSON object, not {_json_type(payload)}") from None
+    except Exception as error:  # noqa: BLE001 - a model's own code
+        problem = f"{type(error).__name__} while it was written: {safe(str(error))}"
+        raise PayloadError("", problem) from None
 
 
 def _first_problem(root: object) -> tuple[str, str] | None:
@@ -183,7 +191,7 @@ def _first_problem(root: object) -> tuple[str, str] | None:
     stack: list[tuple[str, object, int]] = [("$", root, 0)]
     while stack:
         path, value, depth = stack.pop()
-        if depth > 500:
+        if depth > MAX_DEPTH:
             return path[:80] + "...", "nested too deeply"
         problem = _scalar_problem(value)
         if problem is not None:

@@ -110,6 +110,8 @@ def main() -> int:
         return failure.BROKEN_PIPE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last one to be told
         return _fail(error)
+    finally:
+        console.abandon_unwritten()
     return code
 
 

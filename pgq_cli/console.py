@@ -1,5 +1,6 @@
 """The terminal: data to stdout, talk to stderr. Nothing else in pgq_cli writes to them."""
 
+import io
 import os
 import shutil
 import sys
@@ -55,14 +56,31 @@ def is_attended() -> bool:
 
 def escape_unwritable() -> None:
     """Let a character that the locale cannot write be escaped, instead of ending the program."""
+    _buffer_stdout()
     for stream in (sys.stdout, sys.stderr):
         _reconfigure(stream, errors="backslashreplace")
+
+
+def _buffer_stdout() -> None:
+    """Under PYTHONUNBUFFERED a write that the system takes in part would lose the rest unseen."""
+    stdout = sys.stdout
+    if stdout is not None and isinstance(getattr(stdout, "buffer", None), io.RawIOBase):
+        buffered = io.BufferedWriter(stdout.buffer)  # type: ignore[arg-type,unused-ignore]
+        sys.stdout = io.TextIOWrapper(buffered, encoding=stdout.encoding, errors=stdout.errors)
 
 
 def flush() -> None:
     """Hand over what was written; this is where a reader that went away is noticed."""
     if sys.stdout is not None:
         sys.stdout.flush()
+
+
+def abandon_unwritten() -> None:
+    """After a failed write: what stdout still holds would fail again as the process ends."""
+    try:
+        flush()
+    except OSError:
+        silence_stdout()
 
 
 def silence_stdout() -> None:

@@ -64,7 +64,7 @@ def claim(
 
 def _read_look(rows: Rows) -> Look:
     make = ClaimedJob._make
-    return Look(rows[0][0], [make(row[1:]) for row in rows if row[1] is not None])
+    return Look(rows[0][0], [make(row[1:]) for row in rows[1:]])
 
 
 def running(worker_id: int, *, queues: Sequence[str]) -> Call[list[ClaimedJob]]:

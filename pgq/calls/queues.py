@@ -66,9 +66,19 @@ def payload_limit() -> Call[int]:
 
 def outcome(job_id: int) -> Call[JobOutcome | None]:
     """Where a job stands, or None if there is none of this id."""
-    return Call(
-        "read_outcome", {"id": job_id}, lambda rows: JobOutcome._make(rows[0]) if rows else None
-    )
+    return Call("read_outcome", {"id": job_id}, _read_outcome)
+
+
+def _read_outcome(rows: Rows) -> JobOutcome | None:
+    if not rows:
+        return None
+    status, result, last_error = rows[0]
+    return JobOutcome(_text(status), result, last_error and _text(last_error))
+
+
+def _text(value: str | bytes) -> str:
+    """Text, also of a connection whose encoding is SQL_ASCII, which gives bytes."""
+    return value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
 
 
 def schema_version() -> Call[int | None]:

@@ -15,6 +15,7 @@ from threading import Event
 from pgq.model import ClaimedJob, Verdict
 from pgq.registry import Handler
 from pgq.runner import Report, view
+from pgq.runner.fork import end_if_child
 from pgq.runner.interrupt import Interrupt, clock, deadline, interrupted
 from pgq.runner.verdict import raised, returned
 
@@ -117,6 +118,7 @@ class CoroutineRunner:
                 verdict = await self._run(job, running)
             finally:
                 del self._running[job.lease]
+            end_if_child()
             now = clock()
             self._report(job, verdict, now - began)
             # A cancellation that this handler did not wait for would strike the next one.

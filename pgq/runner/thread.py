@@ -16,6 +16,7 @@ from typing import Protocol
 from pgq.model import ClaimedJob, Failed, Verdict
 from pgq.registry import Handler
 from pgq.runner import Report, view
+from pgq.runner.fork import end_if_child
 from pgq.runner.interrupt import Interrupt, clock, deadline, interrupted
 from pgq.runner.verdict import MAX_ERROR, describe, raised, returned, storable
 
@@ -123,6 +124,7 @@ class ThreadRunner:
                 verdict = self._perform(job, running.cancelled)
             except Exception as error:  # noqa: BLE001 - a thread of the worker must not end
                 verdict = Failed(storable(describe(error), MAX_ERROR))
+            end_if_child()
             if verdict is None:
                 verdict = interrupted(job, running.interrupt or Interrupt.HAND_BACK)
             self._ended.append((job, verdict, clock() - began))

@@ -69,8 +69,9 @@ class FinishLoop:
                     await self._write(done)
                 if settled:
                     await self._write_settled(settled)
-                written = {job.lease for job, _ in done} | {job.lease for job, _ in settled}
-                self._held -= written - {job.lease for job, _ in self._stuck}
+                self._held.difference_update(job.lease for job, _ in done)
+                self._held.difference_update(job.lease for job, _ in settled)
+                self._held.update(job.lease for job, _ in self._stuck)
             if not self._news.is_set() and not self._stuck:
                 self._clear.set()
 
@@ -157,7 +158,7 @@ def _log(job: ClaimedJob, verdict: Verdict) -> None:
     facts = {"job": job.id, "kind": job.kind, "queue": job.queue}
     attempt = f"{job.attempts}/{job.max_attempts}"
     match verdict:
-        case Failed(error):
+        case Failed(error) if job.attempts < job.max_attempts:
             log.warning("attempt failed", **facts, attempt=attempt, error=error)
         case Snoozed(delay):
             log.info("job snoozed", **facts, delay=delay.total_seconds())

@@ -18,6 +18,7 @@ from pgq import db
 from pgq.calls import workers as calls
 from pgq.errors import PgqError, Unavailable
 from pgq.notify import Interrupt, Listener, channel, sleep
+from pgq.runner import fork
 from pgq.runner.interrupt import clock
 from pgq.worker import log
 
@@ -78,10 +79,12 @@ class Heartbeat:
                     # beat, another reap. Not through a pooler: the setting would stay on a session
                     # that others use.
                     conn.execute("set synchronous_commit = off")
+                db.run(conn, calls.use_read_committed())
                 key = random.SystemRandom().randrange(1, 2**63)
                 db.run(conn, calls.lock(key))
             else:
                 conn.prepare_threshold = None
+            fork.own(conn.fileno())
             self._conn, self._lock_key = conn, key
         except BaseException:
             conn.close()
@@ -203,4 +206,6 @@ class Heartbeat:
     def _close(self) -> None:
         if self._conn is not None:
             conn, self._conn = self._conn, None
+            if not conn.closed:
+                fork.disown(conn.fileno())
             conn.close()

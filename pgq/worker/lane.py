@@ -159,7 +159,9 @@ class Lane:
         timeouts = self._timeouts
         if timeouts:
             jobs = [
-                job._replace(timeout=timeouts.get(job.kind)) if job.timeout is None else job
+                job._replace(timeout=timeouts[job.kind])
+                if job.timeout is None and job.kind in timeouts
+                else job
                 for job in jobs
             ]
         kept = self._bearable(jobs)

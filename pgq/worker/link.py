@@ -13,6 +13,7 @@ from pgq import db
 from pgq.calls import Call
 from pgq.calls.workers import backend_pid, use_read_committed
 from pgq.errors import Conflict, Unavailable
+from pgq.runner import fork
 from pgq.worker import log
 
 T = TypeVar("T")
@@ -76,10 +77,13 @@ class Link:
             await conn.close()
             raise
         conn.prepare_threshold = None if pooled else 0
+        fork.own(conn.fileno())
         return conn
 
     async def close(self) -> None:
         """Close the connection if there is one."""
         if self._conn is not None:
             conn, self._conn = self._conn, None
+            if not conn.closed:
+                fork.disown(conn.fileno())
             await conn.close()

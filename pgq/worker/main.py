@@ -15,6 +15,7 @@ from pgq.calls import workers as calls
 from pgq.errors import PgqError, WorkerDead
 from pgq.model import ClaimedJob, HandedBack, Verdict
 from pgq.runner.interrupt import clock
+from pgq.runner.verdict import describe, trace
 from pgq.worker import log
 from pgq.worker.claim import ClaimLoop
 from pgq.worker.crew import Crew, make_crew
@@ -97,9 +98,14 @@ class Worker:
             raise
         try:
             await self._supervise()
-        except* PgqError as errors:
+        except* Exception as errors:  # noqa: BLE001 - said, and the exit code tells
             for error in errors.exceptions:
-                log.error("worker cannot go on", worker=self._name, error=str(error))
+                log.error(
+                    "worker cannot go on",
+                    worker=self._name,
+                    error=describe(error),
+                    traceback=None if isinstance(error, PgqError) else trace(error),
+                )
             self._exit_code = 1
         finally:
             await self._farewell()

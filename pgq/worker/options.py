@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from pgq.errors import UsageError
+from pgq.model import MAX_NAME
 from pgq.registry import App
 from pgq.registry.app import Isolation
 from pgq.worker import log
@@ -39,6 +40,7 @@ class Options:
     def __post_init__(self) -> None:
         if (self.app is None) == (self.command is None):
             raise UsageError("worker: give an app (--app MODULE:APP) or a command (--exec COMMAND)")
+        self._check_names()
         if self.concurrency is not None and not 1 <= self.concurrency <= 10_000:
             raise UsageError("concurrency: give a whole number from 1 to 10000")
         if not timedelta(milliseconds=10) <= self.poll <= timedelta(hours=1):
@@ -51,6 +53,13 @@ class Options:
             raise UsageError(f"log level: give one of {', '.join(log.LEVELS)}")
         if self.app is not None:
             self._check_kinds(self.app)
+
+    def _check_names(self) -> None:
+        if self.command is not None and not self.command.strip():
+            raise UsageError("--exec: give a command")
+        for name in (*self.queues, *self.kinds):
+            if not 1 <= len(name) <= MAX_NAME:
+                raise UsageError(f"queues and kinds have 1 to {MAX_NAME} characters")
 
     def _check_kinds(self, app: App) -> None:
         if not app.handlers:

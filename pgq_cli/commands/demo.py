@@ -19,7 +19,7 @@ NEXT = """
 Next, with a database of yours (PGQ_DSN) or the private server:
   pgq install
   pgq enqueue send_email '{"to": "a@example.org"}'
-  pgq worker --exec 'cat; echo' --drain
+  pgq worker --exec 'cat >> seen' --drain
   pgq jobs
 """
 

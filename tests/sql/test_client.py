@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -199,3 +200,32 @@ def test_what_the_encoding_of_a_connection_cannot_write_is_told(shared: str) -> 
         assert pgq.enqueue(conn, "work", {"name": "é"}).id
         with pytest.raises(pgq.UsageError, match=r"encoding .* has no 日: set its client_encoding"):
             pgq.enqueue(conn, "work", {"name": "日"})
+
+
+def test_a_pipeline_is_no_obstacle(shared: str) -> None:
+    with psycopg.connect(shared) as conn, conn.pipeline():
+        first = pgq.enqueue(conn, "work", {"a": 1})
+        many = pgq.enqueue_many(conn, [NewJob("work"), NewJob("work")])
+
+    assert [first.id < job.id for job in many] == [True, True]
+
+
+def test_a_connection_of_another_encoding_is_told_what_it_needs(shared: str) -> None:
+    with psycopg.connect(shared, autocommit=True) as conn:
+        job = pgq.enqueue(conn, "work")
+        conn.execute(
+            "update pgq.jobs set status = 'done', finished_at = now(), result = '\"日\"'"
+            " where id = %s",
+            (job.id,),
+        )
+    with psycopg.connect(shared, client_encoding="sql_ascii", autocommit=True) as conn:
+        assert pgq.wait(conn, job.id, timeout=BRIEFLY) == "日"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"delay": 5}, {"delay": "5m"}, {"timeout": 5}, {"scheduled_at": "2030-01-01T00:00:00Z"}],
+)
+def test_a_duration_or_time_of_another_type_is_refused(shared: str, options: Any) -> None:
+    with psycopg.connect(shared) as conn, pytest.raises(UsageError, match="give a "):
+        pgq.enqueue(conn, "work", **options)

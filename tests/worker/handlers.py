@@ -59,3 +59,15 @@ async def block_the_loop(seconds: float) -> None:
 @app.job("take all")
 async def take_all(**payload: object) -> None:
     """Whatever comes."""
+
+
+@app.job("fork and hold")
+async def fork_and_hold(job: pgq.Job) -> None:
+    """Leave a child that lives on; then run until there is a file `go`."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)  # noqa: ASYNC251 - the child only is there
+        os._exit(0)
+    desk(f"child-{job.attempt}").write_text(str(child))
+    while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
+        await asyncio.sleep(0.01)

@@ -1,6 +1,7 @@
 """Payloads that jsonb holds and Python cannot read harm only their own job."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -65,3 +66,21 @@ def test_a_database_with_another_isolation_by_default_is_worked_all_the_same(db:
 
     with psycopg.connect(db) as conn:
         assert jobs.counted(conn)["done"] == 3
+
+
+def test_the_styles_of_dates_and_intervals_do_not_matter(db: str) -> None:
+    app = pgq.App()
+
+    @app.job("work", timeout=timedelta(minutes=1))
+    async def work() -> None: ...
+
+    with psycopg.connect(db, autocommit=True) as conn:
+        for setting in ("datestyle = 'German, DMY'", "intervalstyle = 'iso_8601'"):
+            name = sql.Identifier(conn.info.dbname)
+            conn.execute(sql.SQL("alter database {} set " + setting).format(name))
+        conn.execute("insert into pgq.jobs (kind, timeout) values ('work', '1 day 2 hours')")
+    with psycopg.connect(db, autocommit=True) as conn:
+        job = pgq.enqueue(conn, "work", timeout=timedelta(hours=1), delay=timedelta(0))
+        drain(db, app)
+        assert pgq.wait(conn, job.id) is None
+        assert jobs.counted(conn)["done"] == 2

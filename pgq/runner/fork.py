@@ -1,0 +1,39 @@
+"""A handler may fork; its child must not go on as a second worker.
+
+A forked child has the worker's sockets: it would keep the lock by which others see the worker
+alive, and what it wrote would land in the worker's sessions. So in a child they are replaced at
+once, and a child that comes back out of its handler ends.
+"""
+
+import os
+
+_descriptors: set[int] = set()
+_is_child = False
+
+
+def own(descriptor: int) -> None:
+    """This descriptor is the worker's alone."""
+    _descriptors.add(descriptor)
+
+
+def disown(descriptor: int) -> None:
+    """This descriptor is about to be closed."""
+    _descriptors.discard(descriptor)
+
+
+def end_if_child() -> None:
+    """End the process if it is a forked child of the worker."""
+    if _is_child:
+        os._exit(0)
+
+
+def _after_fork() -> None:
+    global _is_child  # noqa: PLW0603 - a process is a child or not
+    _is_child = True
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in _descriptors:
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+os.register_at_fork(after_in_child=_after_fork)

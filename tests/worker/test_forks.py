@@ -1,0 +1,60 @@
+"""Handlers that fork: the child is neither a second worker nor keeps the first one alive."""
+
+import os
+import sys
+from pathlib import Path
+from signal import SIGKILL
+
+import pgq
+from tests.support import jobs
+from tests.support.databases import wait_until
+from tests.support.jobs import Connection
+from tests.support.workers import Workers, appears, drain
+
+APP = ("--app", "tests.worker.handlers:app")
+
+
+def test_a_child_that_leaves_its_handler_is_no_second_worker(
+    shared: str, queue: Connection
+) -> None:
+    app = pgq.App()
+    children: list[int] = []
+
+    @app.job("fork")
+    async def fork() -> None:
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        children.append(child)
+
+    @app.job("fork a thread")
+    def fork_a_thread() -> None:
+        child = os.fork()
+        if child:
+            children.append(child)
+
+    jobs.fill(queue, 3, "fork")
+    jobs.fill(queue, 3, "fork a thread")
+    drain(shared, app)
+
+    assert jobs.counted(queue)["done"] == 6
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 6
+
+
+def test_a_child_that_lives_on_does_not_keep_a_killed_workers_jobs(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "fork and hold")
+    first = fleet.start(*APP)
+    wait_until(queue, "select status = 'running' from pgq.jobs where id = %s", job_id)
+    second = fleet.start(*APP)
+    second.seen("worker started")
+    child = appears(tmp_path / "child-1")
+
+    first.send(SIGKILL)
+    again = appears(tmp_path / "child-2")
+    (tmp_path / "go").touch()
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+
+    for left in (child, again):
+        os.kill(int(left.read_text()), SIGKILL)
