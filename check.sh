@@ -51,9 +51,9 @@ debian_packages() {
     mapfile -t missing < <(missing_packages)
     if [ ${#missing[@]} -gt 0 ] && is_debian_root; then
         section "Install Debian packages: ${missing[*]}"
-        apt-get -q update
+        apt-get -q update # and in run level 1 no package starts its service
         for package in "${missing[@]}"; do
-            apt-get -q install -y --no-install-recommends "$package"
+            RUNLEVEL=1 apt-get -q install -y --no-install-recommends "$package"
         done
         mapfile -t missing < <(missing_packages)
     fi
