@@ -86,9 +86,9 @@ def _read_reaped(rows: Rows) -> list[Reaped]:
     return [Reaped._make(row) for row in rows]
 
 
-def outwait_claims(worker_id: int) -> Call[None]:
-    """Find no claim of this worker under way; Conflict if there is one."""
-    return Call("outwait_claims", {"worker_id": worker_id}, nothing)
+def outwait_claims(worker_id: int) -> Call[bool]:
+    """Whether no claim of this worker is under way."""
+    return Call("outwait_claims", {"worker_id": worker_id}, scalar)
 
 
 def set_waiting(worker_id: int, *, waiting: bool) -> Call[None]:

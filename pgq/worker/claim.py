@@ -70,7 +70,7 @@ class ClaimLoop:
     def made_room(self) -> None:
         """A job ended: there may be room for another."""
         self._room.set()
-        if any(lane.room() for lane in self._crowded):
+        if self._crowded and any(lane.room() for lane in self._crowded):
             self._news.set()
 
     def stop(self) -> None:
@@ -83,6 +83,7 @@ class ClaimLoop:
         """Look and claim for this worker until stop(); `pooled`: it cannot be woken."""
         self._worker_id = worker_id
         rest = FIRST_LOOK
+        again = False
         while not self._stopping:
             self._news.clear()
             self._room.clear()
@@ -90,6 +91,10 @@ class ClaimLoop:
             woken, self._woken = self._woken, False
             lanes = [lane for lane in self._lanes if lane.room() > 0]
             self._crowded = [lane for lane in self._lanes if lanes and lane not in lanes]
+            if not (woken or again):
+                # While one lane is busy, another that gave nothing is looked for now and then.
+                lanes = [lane for lane in lanes if not lane.rests(clock())] or lanes
+            again = False
             if not lanes:
                 await self._full_house()
                 continue
@@ -100,6 +105,7 @@ class ClaimLoop:
             self._working_since = None
             rest = FIRST_LOOK if found or woken else min(rest * 2, self._poll)
             if not self._waiting and not pooled and await self._say(waiting=True):
+                again = True
                 continue  # look once more, for what was enqueued before this was committed
             if not found:
                 self._note_drained()
@@ -111,7 +117,7 @@ class ClaimLoop:
         for lane in lanes:
             room = lane.room()
             jobs = await self._claim(lane, room, full=clock() >= lane.full_at, idle=lane.idle)
-            lane.idle = not jobs
+            lane.looked(clock(), found=bool(jobs))
             if not jobs and woken and not lane.empty and not self._just_full(lane):
                 jobs = await self._claim(lane, room, full=True)
             found = found or bool(jobs)
@@ -186,8 +192,8 @@ class ClaimLoop:
                 return look
 
     async def _give_back_unheard(self) -> None:
-        # The claim whose reply was lost may still be under way; Conflict then.
-        await self.link.run_once(outwait_claims(self._worker_id))
+        if not await self.link.run_once(outwait_claims(self._worker_id)):
+            raise Conflict("the claim whose reply was lost is still under way")
         queues = self._lanes[0].places.queues()
         running = await self.link.run_once(calls.running(self._worker_id, queues=queues))
         for job in running:
@@ -212,8 +218,6 @@ class ClaimLoop:
             self._working_since = now
         elif self._waiting and now - self._working_since > STEADY:
             await self._say(waiting=False)
-        # Let the runners and the finish loop have their turn.
-        await asyncio.sleep(0)
 
     async def _say(self, *, waiting: bool) -> bool:
         """Say so if the database can be reached now; the next claim will speak of it if not."""

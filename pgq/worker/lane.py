@@ -27,6 +27,9 @@ BATCH = 500
 SLOW = 0.1
 """Handlers that take longer on average than this many seconds get nothing ahead."""
 
+LOOK_AGAIN = 0.02
+"""Seconds after which a lane that gave nothing is looked for again while another one is busy."""
+
 STALE = 1.0
 """Seconds after which a claimed job that could not start is handed back."""
 
@@ -102,6 +105,7 @@ class Lane:
         """When the next full look is due."""
         self.idle = False
         """Whether the last look found nothing."""
+        self._look_at = 0.0
         self.empty = False
         """Whether the last look was a full one and found nothing."""
         self._runner: Runner | None = None
@@ -122,12 +126,21 @@ class Lane:
 
         def noted(job: ClaimedJob, verdict: Verdict, seconds: float) -> None:
             self._moved_at = now = clock()
-            runner = self.runner
-            idle = not runner.running and not runner.waiting
+            runner = self._runner
+            idle = runner is not None and not runner.running and not runner.waiting
             self.pace.ended(now, job.kind, seconds=seconds, idle=idle)
             take(job, verdict)
 
         return noted
+
+    def looked(self, now: float, *, found: bool) -> None:
+        """A look ended that found something or nothing."""
+        self.idle = not found
+        self._look_at = now + LOOK_AGAIN
+
+    def rests(self, now: float) -> bool:
+        """Whether the last look found nothing, a moment ago."""
+        return self.idle and now < self._look_at
 
     @property
     def busy(self) -> bool:

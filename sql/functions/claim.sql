@@ -10,8 +10,8 @@
 -- the queues at which no other one looks at this moment.
 -- Returns: the claimed jobs with their new lease. attempts counts the one that now begins.
 -- Refuses: a worker that is unknown or declared dead (PGQ01), any isolation but READ COMMITTED.
--- Locks: the worker's row (key share, against a reaper), with p_turn an advisory lock a queue, then
--- job rows, skipping locked ones.
+-- Locks: an advisory lock of the worker (shared); with p_turn one a queue, by trying; job rows,
+-- skipping locked ones; then the worker's row (key share, against a reaper).
 -- Relies on: jobs_pending, jobs_suspect. The plan is pinned; the materialized CTE keeps the
 -- claim at its limit under any plan, which `id in (select ... limit n for update)` does not; and
 -- the rows are named by an array and not joined, since a join has plans that read the whole table
@@ -57,21 +57,20 @@ declare
     v_at timestamptz;
     v_id bigint;
     v_claimed integer;
+    v_alive boolean;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'pgq.claim needs READ COMMITTED, not %', current_setting('transaction_isolation')
             using errcode = 'invalid_transaction_state',
                 hint = 'call it in a transaction of its own';
     end if;
+    -- For a worker that lost the reply and wants to know when this claim is over.
+    perform pg_advisory_xact_lock_shared(hashtextextended('pgq.claim', p_worker_id));
     perform from pgq.workers as w
-    where w.id = p_worker_id and w.died_at is null and w.stopped_at is null
-    for key share;
-    if not found then
-        raise exception 'worker % is not registered, has stopped or was declared dead', p_worker_id
-            using errcode = 'PGQ01', hint = 'register it anew with pgq.register_worker';
-    end if;
+    where w.id = p_worker_id and w.died_at is null and w.stopped_at is null;
+    v_alive := found;
 
-    loop
+    while v_alive loop
         if v_full and v_left > 0 then
             return query select s.* from pgq.claim_suspect(p_worker_id, p_queues, p_kinds, v_lease) as s;
             get diagnostics v_claimed = row_count;
@@ -144,5 +143,18 @@ begin
             order by min(u.place)
         );
     end loop;
+
+    -- With what was claimed in hand: a reaper that comes now passes this worker by; one that came
+    -- before has marked it dead, and the claim is undone. A look that found nothing writes nothing.
+    if v_alive and v_left < p_limit then
+        perform from pgq.workers as w
+        where w.id = p_worker_id and w.died_at is null and w.stopped_at is null
+        for key share;
+        v_alive := found;
+    end if;
+    if not v_alive then
+        raise exception 'worker % is not registered, has stopped or was declared dead', p_worker_id
+            using errcode = 'PGQ01', hint = 'register it anew with pgq.register_worker';
+    end if;
 end
 $$;
