@@ -91,14 +91,16 @@ class ClaimLoop:
             woken, self._woken = self._woken, False
             lanes = [lane for lane in self._lanes if lane.room() > 0]
             self._crowded = [lane for lane in self._lanes if lanes and lane not in lanes]
-            if not (woken or again):
-                # While one lane is busy, another that gave nothing is looked for now and then.
-                lanes = [lane for lane in lanes if not lane.rests(clock())] or lanes
-            again = False
             if not lanes:
                 await self._full_house()
                 continue
-            found, filled = await self._look(lanes, woken=woken)
+            # While one lane is busy, another that gave nothing is looked at now and then.
+            busy = lanes if woken or again else [lane for lane in lanes if not lane.rests(clock())]
+            quiet = not self._held  # before the look: what ends during it may have enqueued more
+            found, filled = await self._look(busy or lanes, woken=woken)
+            again = not found and 0 < len(busy) < len(lanes)
+            if again:
+                continue  # rest only after a look at all: what ended may have enqueued for another
             if filled:
                 await self._steady()
                 continue
@@ -107,7 +109,7 @@ class ClaimLoop:
             if not self._waiting and not pooled and await self._say(waiting=True):
                 again = True
                 continue  # look once more, for what was enqueued before this was committed
-            if not found:
+            if quiet and not found:
                 self._note_drained()
             await self._pause(self._news, rest * random.uniform(0.8, 1.2))
 

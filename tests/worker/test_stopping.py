@@ -164,3 +164,22 @@ def test_drain_ends_when_nothing_is_due(shared: str, queue: Connection) -> None:
     assert (ended.returncode, ended.stdout) == (0, "")
     assert jobs.row(queue, now)["status"] == "done"
     assert jobs.row(queue, later)["attempts"] == 0
+
+
+def test_drain_follows_a_chain_of_jobs_from_lane_to_lane(shared: str, queue: Connection) -> None:
+    app = pgq.App()
+
+    @app.job("ping")
+    async def ping(left: int) -> None:
+        if left:
+            jobs.enqueue(queue, "pong", payload={"left": left - 1})
+
+    @app.job("pong")
+    def pong(left: int) -> None:
+        if left:
+            jobs.enqueue(queue, "ping", payload={"left": left - 1})
+
+    jobs.enqueue(queue, "ping", payload={"left": 60})
+    workers.drain(shared, app)
+
+    assert jobs.counted(queue)["done"] == 61
