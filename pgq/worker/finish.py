@@ -10,7 +10,7 @@ from pgq.calls import jobs as calls
 from pgq.calls.jobs import Finished, Settled
 from pgq.errors import PgqError
 from pgq.model import Cancelled, ClaimedJob, Done, Failed, HandedBack, Snoozed, Verdict
-from pgq.runner.verdict import storable
+from pgq.text import storable
 from pgq.worker import log
 from pgq.worker.link import Link
 

@@ -16,10 +16,12 @@ import psycopg
 
 from pgq import db
 from pgq.calls import workers as calls
+from pgq.calls.jobs import Progress, note_progress
 from pgq.errors import PgqError, Unavailable
-from pgq.notify import Interrupt, Listener, channel, sleep
+from pgq.model import ClaimedJob
+from pgq.notify import Listener, Waker, channel, sleep
 from pgq.runner import fork
-from pgq.runner.interrupt import clock
+from pgq.runner.interrupt import Interrupt, clock
 from pgq.worker import log
 
 PERIOD = 2.0
@@ -44,8 +46,8 @@ class Hears:
 
     woken: Callable[[], None]
     """Jobs may be due."""
-    cancelled: Callable[[list[int]], None]
-    """These running jobs were asked to cancel."""
+    asked: Callable[[Interrupt, list[int]], None]
+    """These running jobs were asked to end."""
     dead: Callable[[], None]
     """Others declared this worker dead."""
 
@@ -57,14 +59,20 @@ class Heartbeat:
         self._dsn = dsn
         self._hears = hears
         self._stop = threading.Event()
-        self._interrupt = Interrupt()
+        self._waker = Waker()
         self._thread: threading.Thread | None = None
         self._conn: psycopg.Connection[Any] | None = None
         self._listener: Listener | None = None
         self._lock_key: int | None = None
         self._upkeep_at = 0.0
+        self._progress: dict[int, Progress] = {}
+        """By lease: the latest word of each job that said something since the last beat."""
         self.worker_id = 0
         self.draining = False
+
+    def note_progress(self, job: ClaimedJob, text: str) -> None:
+        """Write this with the next beat."""
+        self._progress[job.lease] = Progress(job, text)
 
     def connect(self) -> int | None:
         """Connect, and take the lock; gives its key, or None through a pooler."""
@@ -101,11 +109,11 @@ class Heartbeat:
     def stop(self) -> None:
         """Beat no more, and release the lock."""
         self._stop.set()
-        self._interrupt.set()
+        self._waker.set()
         if self._thread is not None:
             self._thread.join(timeout=PERIOD * 2)
         self._close()
-        self._interrupt.close()
+        self._waker.close()
 
     @property
     def connection(self) -> psycopg.Connection[Any]:
@@ -141,6 +149,7 @@ class Heartbeat:
                     lost = False
                     self._hears.woken()
                 beat = self._beat(conn)
+                self._write_progress(conn)
                 self._keep_up(conn)
                 if beat.reap_in is not None and beat.reap_in < PERIOD:
                     self._pause(beat.reap_in)
@@ -173,9 +182,16 @@ class Heartbeat:
         if not beat.alive:
             self._stop.set()
             self._hears.dead()
-        elif beat.cancelled:
-            self._hears.cancelled(beat.cancelled)
+        if beat.cancelled:
+            self._hears.asked(Interrupt.CANCEL, beat.cancelled)
+        if beat.killed:
+            self._hears.asked(Interrupt.KILL, beat.killed)
         return beat
+
+    def _write_progress(self, conn: psycopg.Connection[Any]) -> None:
+        news, self._progress = self._progress, {}
+        if news:
+            db.run(conn, note_progress(list(news.values())))
 
     def _keep_up(self, conn: psycopg.Connection[Any]) -> None:
         """Once a minute: what no silence announces, jobs of workers that are unknown or stopped."""
@@ -187,7 +203,7 @@ class Heartbeat:
     def _reap(self, conn: psycopg.Connection[Any]) -> None:
         more = True
         while more and not self._stop.is_set():
-            reaped = db.run(conn, calls.reap(limit=REAP_LIMIT))
+            reaped = db.run(conn, calls.reap(limit=REAP_LIMIT, watcher=self.worker_id))
             for worker_id, jobs in Counter(job.worker_id for job in reaped).items():
                 log.warning("dead worker's jobs given back", worker=f"w-{worker_id}", jobs=jobs)
             more = len(reaped) == REAP_LIMIT
@@ -199,8 +215,8 @@ class Heartbeat:
         until = clock() + seconds
         while (left := until - clock()) > 0 and not self._stop.is_set():
             if self._listener is None:
-                sleep(left, self._interrupt)
-            elif self._listener.wait(left, self._interrupt):
+                sleep(left, self._waker)
+            elif self._listener.wait(left, self._waker):
                 self._hears.woken()
 
     def _close(self) -> None:

@@ -11,10 +11,12 @@ import socket
 from importlib.metadata import PackageNotFoundError, version
 
 from pgq import db
+from pgq.calls import jobs as job_calls
 from pgq.calls import workers as calls
 from pgq.errors import PgqError, WorkerDead
 from pgq.model import ClaimedJob, HandedBack, Verdict
-from pgq.runner.interrupt import clock
+from pgq.runner import Backing
+from pgq.runner.interrupt import Interrupt, clock
 from pgq.runner.verdict import describe, trace
 from pgq.worker import log
 from pgq.worker.claim import ClaimLoop
@@ -66,11 +68,16 @@ class Worker:
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._held: set[int] = set()
+        self._doomed: asyncio.Queue[ClaimedJob] = asyncio.Queue()
+        """Attempts whose queries are to be cancelled."""
         self._heartbeat = Heartbeat(
-            options.dsn, Hears(self._on_wake, self._on_cancel, self._on_dead)
+            options.dsn, Hears(self._on_wake, self._on_asked, self._on_dead)
         )
         self._finishing = FinishLoop(Link(options.dsn, "finish"), self._held)
-        self._crew: Crew = make_crew(options, self._report)
+        backing = Backing(
+            options.dsn, self._heartbeat.note_progress, self._cancel_queries, self._complain
+        )
+        self._crew: Crew = make_crew(options, self._report, backing)
         poll = options.poll.total_seconds()
         self._claiming = ClaimLoop(
             Link(options.dsn, "claim"),
@@ -158,9 +165,10 @@ class Worker:
             ticker = group.create_task(self._tick(), name="timeouts")
             claimer = group.create_task(self._claim(), name="claim")
             drain = group.create_task(self._drain(), name="drain")
+            canceller = group.create_task(self._cancel_doomed(), name="cancel queries")
             await self._stop.wait()
             await self._wind_down(claimer)
-            for task in (writer, ticker, drain):
+            for task in (writer, ticker, drain, canceller):
                 task.cancel()
 
     async def _claim(self) -> None:
@@ -178,7 +186,18 @@ class Worker:
             await asyncio.sleep(TICK)
             now = clock()
             for lane in self._crew.lanes:
-                lane.runner.expire(now)
+                lane.runner.tick(now)
+
+    async def _cancel_doomed(self) -> None:
+        while True:
+            job = await self._doomed.get()
+            try:
+                cancelled = await self._finishing.link.run_once(job_calls.cancel_queries(job))
+            except PgqError as error:
+                log.warning("queries not cancelled", job=job.id, error=str(error))
+            else:
+                if cancelled:
+                    log.info("queries cancelled", job=job.id, queries=cancelled)
 
     async def _drain(self) -> None:
         await self._claiming.drained.wait()
@@ -195,7 +214,7 @@ class Worker:
         grace = self._options.grace
         if not await self._idle(None if grace is None else grace.total_seconds()):
             for lane in self._crew.lanes:
-                lane.runner.hand_back()
+                lane.runner.ask(Interrupt.HAND_BACK)
             self._hurry.clear()
             if not await self._idle(STOPPING):
                 self._abandon()
@@ -264,9 +283,16 @@ class Worker:
     def _on_wake(self) -> None:
         self._loop.call_soon_threadsafe(self._claiming.wake)
 
-    def _on_cancel(self, job_ids: list[int]) -> None:
+    def _on_asked(self, cause: Interrupt, job_ids: list[int]) -> None:
         for lane in self._crew.lanes:
-            self._loop.call_soon_threadsafe(lane.runner.cancel, job_ids)
+            self._loop.call_soon_threadsafe(lane.runner.ask, cause, job_ids)
+
+    def _cancel_queries(self, job: ClaimedJob) -> None:
+        self._loop.call_soon_threadsafe(self._doomed.put_nowait, job)
+
+    @staticmethod
+    def _complain(job: ClaimedJob, what: str) -> None:
+        log.warning(what, job=job.id, kind=job.kind)
 
     def _on_dead(self) -> None:
         self._loop.call_soon_threadsafe(self._die)
