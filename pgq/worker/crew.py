@@ -44,7 +44,7 @@ def make_crew(options: Options, take: Take, backing: Backing) -> Crew:
         perform = command_perform(options.command or "", keeper)
         capacity = options.capacity(None)
         noted = lane.reporting(take)
-        lane.attach(ThreadRunner(perform, capacity, noted, backing=backing))
+        lane.attach(ThreadRunner(perform, capacity, noted, backing=backing, ladder=()))
         return Crew([lane], keeper)
     kinds: dict[Isolation, list[str]] = {}
     for kind in options.served_kinds or ():
