@@ -55,3 +55,24 @@ def test_json_is_one_object_with_the_values_as_they_are() -> None:
         "job": 7,
         "error": "line\nfeed \ud800",
     }
+
+
+def test_a_record_of_the_application_is_an_event_whose_fields_cannot_be_taken_for_ours() -> None:
+    made = record('paid\x1b[2J by "x"', job=7)
+    made.name, made.msg, made.args = "shop", "%s", ('paid\x1b[2J by "x"',)
+
+    line = TextFormatter().format(made)
+
+    assert line == (
+        r'2030-01-30T10:40:00.123Z warning log message="paid\x1b[2J by \"x\"" logger=shop'
+    )
+    assert json.loads(JsonFormatter().format(made))["event"] == "log"
+
+
+def test_a_traceback_is_written_in_indented_lines_for_people() -> None:
+    made = record("worker cannot go on", traceback="Traceback\n  File\nOSError: a\rb\n")
+
+    assert TextFormatter().format(made).split("\n")[1:] == [
+        "  Traceback", "    File", r"  OSError: a\x0db"
+    ]  # fmt: skip
+    assert "\n" not in JsonFormatter().format(made)

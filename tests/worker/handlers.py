@@ -1,6 +1,7 @@
 """The app of the workers that tests start as processes; files in $DESK tell and ask."""
 
 import asyncio
+import logging
 import os
 import time
 from pathlib import Path
@@ -71,3 +72,33 @@ async def fork_and_hold(job: pgq.Job) -> None:
     desk(f"child-{job.attempt}").write_text(str(child))
     while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
         await asyncio.sleep(0.01)
+
+
+@app.job("quick thread")
+def quick_thread(job: pgq.Job) -> None:
+    """Tell that it ran."""
+    desk(f"ran-{job.id}").touch()
+
+
+@app.job("never ends")
+def never_ends(job: pgq.Job) -> None:
+    """Run on and on; tell that it was asked to stop."""
+    while True:
+        time.sleep(0.1)
+        if job.cancelled.is_set():
+            desk(f"asked-{job.id}").touch()
+
+
+@app.job("speak")
+async def speak(words: str, level: int = 20) -> None:
+    """Log this."""
+    logging.getLogger("shop").log(level, words)
+
+
+@app.job("fail to speak")
+async def fail_to_speak(words: str) -> None:
+    """Log an exception that says this."""
+    try:
+        raise OSError(words)
+    except OSError:
+        logging.getLogger("shop").exception("cannot say it")
