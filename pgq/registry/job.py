@@ -31,8 +31,8 @@ class Job:
     """The job that a handler runs: give a parameter this type to get it.
 
     `attempt` counts from 1. `cancelled` is set when the job was asked to cancel or timed out, and
-    when its worker stops: a handler in a thread or process looks at it and ends; an async one is
-    cancelled.
+    when its worker stops: a handler in a thread or process looks at it and raises; an async one is
+    cancelled. Whatever it raises then, the job ends as what was asked; if it returns, it is done.
     """
 
     id: int

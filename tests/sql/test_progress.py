@@ -96,6 +96,7 @@ def test_a_row_that_is_locked_does_not_hold_a_heartbeat_up(shared: str) -> None:
         psycopg.connect(shared, autocommit=True) as beating,
         psycopg.connect(shared) as person,
     ):
+        beating.execute("set lock_timeout = '5s'")
         jobs.fill(beating, 2)
         worker = jobs.register(beating)
         one, two = jobs.claim(beating, worker)

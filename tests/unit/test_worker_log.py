@@ -2,11 +2,15 @@
 
 import json
 import logging
+from contextvars import copy_context
 from typing import Any
 
 import pytest
 
+from pgq.runner.records import current
+from pgq.runner.running import Running
 from pgq.worker.log import JsonFormatter, TextFormatter
+from tests.support.stage import job
 
 
 def record(event: str, **fields: Any) -> logging.LogRecord:
@@ -76,3 +80,21 @@ def test_a_traceback_is_written_in_indented_lines_for_people() -> None:
         "  Traceback", "    File", r"  OSError: a\x0db"
     ]  # fmt: skip
     assert "\n" not in JsonFormatter().format(made)
+
+
+def test_a_record_names_the_job_whose_handler_said_it_and_none_after_its_end() -> None:
+    running = Running(job(7))
+
+    def line() -> str:
+        made = record("x")
+        made.name, made.msg = "shop", "hello"
+        return TextFormatter().format(made).partition("logger=")[2]
+
+    def both() -> tuple[str, str]:
+        current.set(running)
+        during = line()
+        running.over = True
+        return during, line()
+
+    assert copy_context().run(both) == ("shop job=7 kind=work", "shop")
+    assert line() == "shop"

@@ -177,18 +177,14 @@ def fail(error: Exception) -> None:
 
 
 @BOTH
-async def test_what_a_handler_raises_to_say_counts_whatever_was_asked(isolation: Isolation) -> None:
-    stage = await asked_to_stop(isolation, lambda: fail(pgq.Retry("soon", after=AN_HOUR)))
-
-    verdict = await stage.outcome(1)
-
-    assert isinstance(verdict, Failed)
-    assert (verdict.error, verdict.delay, verdict.timed_out) == ("soon", AN_HOUR, False)
-
-
-@BOTH
-async def test_any_other_exception_is_how_it_gave_up(isolation: Isolation) -> None:
-    stage = await asked_to_stop(isolation, lambda: fail(OSError("connection closed by cleanup")))
+@pytest.mark.parametrize(
+    "error",
+    [OSError("connection closed by cleanup"), pgq.Cancel("asked to"), pgq.Retry(), pgq.Fail("no")],
+)
+async def test_whatever_a_handler_raises_then_is_how_it_gave_up(
+    isolation: Isolation, error: Exception
+) -> None:
+    stage = await asked_to_stop(isolation, lambda: fail(error))
 
     assert await stage.outcome(1) == HandedBack()
 
