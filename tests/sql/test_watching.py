@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from pgq import db
@@ -103,3 +104,15 @@ def test_what_a_worker_cannot_do_stands_in_its_row(elder: Connection) -> None:
 
     beat(elder, worker_id)
     assert jobs.value(elder, "select trouble from pgq.workers") is None
+
+
+def test_a_young_session_is_told_when_it_may_judge(
+    elder: Connection, shared: str, watcher: int, orphan: int
+) -> None:
+    with psycopg.connect(shared, autocommit=True) as young:
+        heard = beat(young, watcher)
+
+        assert not heard.overdue
+        assert heard.reap_in is not None
+        assert 4 < heard.reap_in < 5
+        assert jobs.row(elder, orphan)["status"] == "running"
