@@ -1,6 +1,7 @@
 """The app of the workers that tests start as processes; files in $DESK tell and ask."""
 
 import asyncio
+import ctypes
 import logging
 import os
 import time
@@ -102,3 +103,9 @@ async def fail_to_speak(words: str) -> None:
         raise OSError(words)
     except OSError:
         logging.getLogger("shop").exception("cannot say it")
+
+
+@app.job("hold the interpreter")
+def hold_the_interpreter(seconds: int) -> None:
+    """Let no other thread of the worker run, as some code in C does."""
+    ctypes.PyDLL(None).sleep(seconds)
