@@ -1,0 +1,236 @@
+"""What runs in a child process: one job after another, as the worker tells it over a socket.
+
+The jobs run in the main thread; another one listens, so that a running job hears that it is asked
+to stop. When the worker is gone, the child ends with all that its job has started.
+"""
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any, NoReturn
+
+from pgq.model import ClaimedJob, Failed, Verdict
+from pgq.registry import Handler
+from pgq.registry.app import Isolation, is_async
+from pgq.registry.binding import bind
+from pgq.registry.reference import Reference
+from pgq.runner import Backing, fork, view
+from pgq.runner.verdict import MAX_ERROR, describe, raised, returned, trace
+from pgq.runner.wire import Answer, Ask, Frames, Progress, Started, Up, Work, pack_up, unpack_down
+from pgq.text import read_json, storable
+
+CHUNK = 65536
+
+
+def main(descriptor: int) -> None:
+    """Serve the worker at the other end of this socket until it lets go."""
+    del sys.argv[1:]
+    with socket.socket(fileno=descriptor) as inheritable:
+        worker = inheritable.dup()  # what the jobs start does not get this one
+    fork.own(worker.fileno())
+    faulthandler.enable()  # what a crash leaves on stderr is kept with the failed attempt
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    Child(worker).serve()
+
+
+class Terminated(SystemExit):
+    """SIGTERM came: the handler may clean up, then the process ends."""
+
+
+class _Running:
+    """A job in this process, and how it is asked to stop."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.cancelled = threading.Event()
+        self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+
+    def ask(self) -> None:
+        """Called by the listening thread."""
+        self.cancelled.set()
+        if self._task is not None:
+            loop, task = self._task
+            with contextlib.suppress(RuntimeError):  # the loop has just been closed
+                loop.call_soon_threadsafe(task.cancel)
+
+    async def attend(self, handler: Coroutine[Any, Any, Any]) -> Any:
+        """Await a handler so that `ask` cancels it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = asyncio.get_running_loop(), task
+        if self.cancelled.is_set():
+            task.cancel()
+        try:
+            return await handler
+        finally:
+            self._task = None
+
+
+class Child:
+    """This process."""
+
+    def __init__(self, worker: socket.socket) -> None:
+        self._worker = worker
+        self._sending = threading.Lock()
+        self._given: SimpleQueue[_Running | None] = SimpleQueue()
+        self._current: _Running | None = None
+        self._handlers: dict[tuple[Reference, str], Handler] = {}
+        self._terminated = False
+        self._telling = False
+        """Whether an answer is on its way, which SIGTERM must not cut."""
+
+    def serve(self) -> None:
+        """Run what the worker gives until it lets go of this process."""
+        threading.Thread(target=self._listen, name="pgq-listen", daemon=True).start()
+        while True:
+            self._telling = False
+            if self._terminated:
+                self._die()
+            # Each time: a handler may have put its own in place.
+            signal.signal(signal.SIGTERM, self._on_term)
+            running = self._given.get()
+            if running is None:
+                return
+            try:
+                verdict = self._perform(running)
+            except Terminated:
+                self._die()
+            self._telling = True
+            fork.end_if_child()
+            self._current = None
+            _flush()
+            self._send(Answer(running.work.job.lease, verdict, _memory()))
+
+    def _on_term(self, number: int, _frame: FrameType | None) -> None:
+        self._terminated = True
+        if not self._telling:
+            raise Terminated(128 + number)
+
+    def _die(self) -> NoReturn:
+        """End by SIGTERM, so that the worker sees what ended this process."""
+        _flush()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+        os._exit(128 + signal.SIGTERM)
+
+    def _listen(self) -> None:
+        try:
+            with contextlib.suppress(OSError):
+                self._hear()
+        finally:
+            if self._current is not None:
+                os.killpg(os.getpid(), signal.SIGKILL)
+            self._given.put(None)
+
+    def _hear(self) -> None:
+        frames = Frames()
+        while chunk := self._worker.recv(CHUNK):
+            for frame in frames.feed(chunk):
+                match unpack_down(frame):
+                    case Work() as work:
+                        self._current = _Running(work)
+                        self._given.put(self._current)
+                    case Ask(lease):
+                        running = self._current
+                        if running is not None and running.work.job.lease == lease:
+                            running.ask()
+
+    def _perform(self, running: _Running) -> Verdict | None:
+        """Run a job; None if it stopped because it was asked to."""
+        work = running.work
+        try:
+            handler = self._handler(work.reference, work.job.kind)
+        except Terminated:
+            raise
+        except BaseException as error:  # noqa: BLE001 - an import runs the application's code
+            shown = storable(describe(error), MAX_ERROR)
+            return Failed(f"{work.reference} could not be imported: {shown}", trace(error))
+        self._send(Started(work.job.lease))
+        job = work.job._replace(payload=read_json(work.payload))
+        try:
+            with _named(job.application_name):
+                return returned(self._call(handler, job, running))
+        except Terminated:
+            raise
+        except asyncio.CancelledError as error:
+            return None if running.cancelled.is_set() else raised(handler, job, error)
+        except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
+            return raised(handler, job, error)
+
+    def _call(self, handler: Handler, job: ClaimedJob, running: _Running) -> Any:
+        arguments = handler.binding.arguments(job.payload)
+        if handler.binding.job_parameter is not None:
+            backing = Backing(running.work.dsn, self._note_progress, _nothing, _nothing)
+            arguments[handler.binding.job_parameter] = view(job, running.cancelled, backing)
+        if is_async(handler.function):
+            return asyncio.run(running.attend(handler.function(**arguments)))
+        return handler.function(**arguments)
+
+    def _handler(self, reference: Reference, kind: str) -> Handler:
+        known = self._handlers.get((reference, kind))
+        if known is None:
+            function = reference.load()
+            known = Handler(
+                kind=kind,
+                function=function,
+                isolation=Isolation.PROCESS,
+                binding=bind(function, kind=kind),
+                queue=None,
+                max_attempts=None,
+                timeout=None,
+                retry=None,  # the worker has it
+            )
+            self._handlers[reference, kind] = known
+        return known
+
+    def _note_progress(self, job: ClaimedJob, text: str) -> None:
+        self._send(Progress(job.lease, text))
+
+    def _send(self, message: Up) -> None:
+        with self._sending, contextlib.suppress(OSError):  # the worker may be gone
+            self._worker.sendall(pack_up(message))
+
+
+@contextlib.contextmanager
+def _named(application_name: str) -> Iterator[None]:
+    """What connects to a database by libpq's defaults in the body has this name."""
+    before = os.environ.get("PGAPPNAME")
+    os.environ["PGAPPNAME"] = application_name
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("PGAPPNAME", None)
+        else:
+            os.environ["PGAPPNAME"] = before
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def _nothing(*_: object) -> None:
+    """What the worker does by itself for a job in a process."""
+
+
+def _memory() -> int:
+    """Bytes that this process holds; the most that it ever held where the system tells no more."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return pages * resource.getpagesize()
