@@ -11,6 +11,7 @@ from pgq.policy import retry_delay
 from pgq.registry import Cancel, Fail, Handler, Retry
 from pgq.registry.binding import Misfit
 from pgq.registry.outcomes import HandlerSignal, Snooze
+from pgq.runner.interrupt import Stop, interrupted
 from pgq.text import dump_json, storable
 
 MAX_RESULT = 1_048_576
@@ -42,6 +43,21 @@ def returned(value: Any) -> Verdict:
     if size > MAX_RESULT:
         return Done(note=f"result dropped: {size} bytes, and at most {MAX_RESULT} are kept")
     return Done(result=text)
+
+
+def left(handler: Handler, job: ClaimedJob, stop: Stop, error: BaseException) -> Verdict:
+    """What an exception means that left a handler which was perhaps asked to stop.
+
+    A handler that gave up because it was asked to ends as what was asked for first, however it
+    gave up: CancelledError, a query that was cancelled, an error of its cleaning up. What it says
+    by pgq.Cancel, pgq.Fail or pgq.Retry is its own word, as a return value is, and holds.
+    """
+    if stop.cause is None or isinstance(error, HandlerSignal):
+        return raised(handler, job, error)
+    verdict = interrupted(job, stop)
+    if isinstance(verdict, Failed):
+        return replace(_failed(handler, job, verdict.error, error), timed_out=True)
+    return verdict
 
 
 def raised(handler: Handler, job: ClaimedJob, error: BaseException) -> Verdict:
