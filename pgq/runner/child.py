@@ -23,8 +23,10 @@ from pgq.model import ClaimedJob, Failed, Verdict
 from pgq.registry import Handler
 from pgq.registry.app import Isolation, is_async
 from pgq.registry.binding import bind
+from pgq.registry.outcomes import HandlerSignal
 from pgq.registry.reference import Reference
 from pgq.runner import Backing, fork, view
+from pgq.runner.forward import Forwarder
 from pgq.runner.verdict import MAX_ERROR, describe, raised, returned, trace
 from pgq.runner.wire import Answer, Ask, Frames, Progress, Started, Up, Work, pack_up, unpack_down
 from pgq.text import read_json, storable
@@ -86,6 +88,7 @@ class Child:
         self._given: SimpleQueue[_Running | None] = SimpleQueue()
         self._current: _Running | None = None
         self._handlers: dict[tuple[Reference, str], Handler] = {}
+        self._logs = Forwarder(self._send)
         self._terminated = False
         self._telling = False
         """Whether an answer is on its way, which SIGTERM must not cut."""
@@ -103,14 +106,14 @@ class Child:
             if running is None:
                 return
             try:
-                verdict = self._perform(running)
+                verdict, gave_up = self._perform(running)
             except Terminated:
                 self._die()
             self._telling = True
             fork.end_if_child()
             self._current = None
             _flush()
-            self._send(Answer(running.work.job.lease, verdict, _memory()))
+            self._send(Answer(running.work.job.lease, verdict, gave_up, _memory()))
 
     def _on_term(self, number: int, _frame: FrameType | None) -> None:
         self._terminated = True
@@ -146,8 +149,8 @@ class Child:
                         if running is not None and running.work.job.lease == lease:
                             running.ask()
 
-    def _perform(self, running: _Running) -> Verdict | None:
-        """Run a job; None if it stopped because it was asked to."""
+    def _perform(self, running: _Running) -> tuple[Verdict, bool]:
+        """Run a job; gives what became of it, and whether it gave up because it was asked to."""
         work = running.work
         try:
             handler = self._handler(work.reference, work.job.kind)
@@ -155,18 +158,18 @@ class Child:
             raise
         except BaseException as error:  # noqa: BLE001 - an import runs the application's code
             shown = storable(describe(error), MAX_ERROR)
-            return Failed(f"{work.reference} could not be imported: {shown}", trace(error))
+            return Failed(f"{work.reference} could not be imported: {shown}", trace(error)), False
+        self._logs.attach(work.job.lease, least=work.log_level)
         self._send(Started(work.job.lease))
         job = work.job._replace(payload=read_json(work.payload))
         try:
             with _named(job.application_name):
-                return returned(self._call(handler, job, running))
+                return returned(self._call(handler, job, running)), False
         except Terminated:
             raise
-        except asyncio.CancelledError as error:
-            return None if running.cancelled.is_set() else raised(handler, job, error)
         except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
-            return raised(handler, job, error)
+            own_word = isinstance(error, HandlerSignal)
+            return raised(handler, job, error), running.cancelled.is_set() and not own_word
 
     def _call(self, handler: Handler, job: ClaimedJob, running: _Running) -> Any:
         arguments = handler.binding.arguments(job.payload)

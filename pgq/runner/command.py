@@ -18,10 +18,10 @@ from pgq.model import ClaimedJob, Failed, Snoozed, Verdict
 from pgq.registry.app import Isolation
 from pgq.runner import Backing
 from pgq.runner.group import Group, Process, ending, signal_group
-from pgq.runner.grouped import naming
+from pgq.runner.grouped import Rungs, naming, own_tail
 from pgq.runner.interrupt import Stop, clock, deadline, interrupted
 from pgq.runner.keeper import Keeper
-from pgq.runner.ladder import Climb, Rung
+from pgq.runner.ladder import Rung
 from pgq.runner.output import Tail
 from pgq.runner.thread import Perform
 from pgq.runner.verdict import DONE, MAX_ERROR, describe
@@ -96,8 +96,8 @@ class _Attempt:
         self._stop = stop
         self._backing = backing
         self._group = Group(process)
-        self._climb = Climb(Isolation.COMMAND, stop)
-        self._tail = Tail()
+        self._rungs = Rungs(Isolation.COMMAND, stop)
+        self._tail = own_tail()
         self._killed_at: float | None = None
 
     def run(self) -> Verdict:
@@ -107,7 +107,7 @@ class _Attempt:
         forced = self._stop.rung is not None
         survivors = self._end(forced=forced)
         verdict = (
-            interrupted(self._job, self._stop, output=self._tail.text())
+            interrupted(self._job, self._stop)
             if forced  # else it has ended by itself, whatever was asked since
             else _verdict(self._process.returncode, self._tail)
         )
@@ -144,7 +144,7 @@ class _Attempt:
     def _take_rungs(self) -> None:
         if self._process.poll() is not None:
             return
-        for rung in self._climb.next(clock()):
+        for rung in self._rungs.due(clock()):
             match rung:
                 case Rung.TERM:
                     self._group.signal(signal.SIGTERM)
@@ -226,4 +226,4 @@ def _verdict(code: int, tail: Tail) -> Verdict:
     text = tail.text()
     if text:
         said = f"{said}: {text.splitlines()[-1]}"
-    return Failed(storable(said, MAX_ERROR), output=text)
+    return Failed(storable(said, MAX_ERROR))

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from pgq.registry.app import Isolation
-from pgq.runner.interrupt import Interrupt, Stop
 
 
 class Rung(StrEnum):
@@ -38,36 +37,3 @@ LADDERS: Mapping[Isolation, Sequence[tuple[float, Rung]]] = {
 
 HURRY = 0.1
 """By which the times are shortened for a job that others run already."""
-
-
-def due(isolation: Isolation, cause: Interrupt, *, seconds: float) -> list[Rung]:
-    """The rungs to have taken so many seconds after the wish, the mildest first."""
-    ladder = LADDERS[isolation]
-    if cause is Interrupt.CANCEL:  # it may refuse
-        ladder = ladder[:1]
-    pace = HURRY if cause is Interrupt.LOST else 1.0
-    return [rung for after, rung in ladder if after * pace <= seconds]
-
-
-class Climb:
-    """How far one running job's ladder was climbed. A stronger wish begins it again."""
-
-    __slots__ = ("_cause", "_isolation", "_stop", "_taken")
-
-    def __init__(self, isolation: Isolation, stop: Stop) -> None:
-        self._isolation = isolation
-        self._stop = stop
-        self._cause: Interrupt | None = None
-        self._taken = 0
-
-    def next(self, now: float) -> Sequence[Rung]:
-        """The rungs to take now, each once; `now` is on the clock of `clock()`."""
-        cause = self._stop.cause
-        if cause is None:
-            return ()
-        if cause is not self._cause:
-            self._cause, self._taken = cause, 0
-        rungs = due(self._isolation, cause, seconds=now - self._stop.asked_at)
-        fresh = rungs[self._taken :]
-        self._taken = len(rungs)
-        return fresh

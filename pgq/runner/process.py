@@ -8,21 +8,22 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import assert_never
 
-from pgq.model import Buried, Cancelled, ClaimedJob, Done, Failed, Snoozed, Verdict
+from pgq.model import ClaimedJob, Failed, Verdict
 from pgq.registry import Handler
 from pgq.registry.app import Isolation, is_async
 from pgq.registry.binding import Misfit
 from pgq.registry.reference import refer
 from pgq.runner import Backing
+from pgq.runner.forward import log_level, replay
 from pgq.runner.group import Process, ending
-from pgq.runner.grouped import naming
+from pgq.runner.grouped import Rungs, naming, own_tail
 from pgq.runner.interrupt import Stop, clock, deadline, interrupted
-from pgq.runner.ladder import Climb, Rung
+from pgq.runner.ladder import Rung
 from pgq.runner.output import Tail
 from pgq.runner.pool import Child, Pool
 from pgq.runner.thread import Perform
 from pgq.runner.verdict import MAX_ERROR, raised, with_policy
-from pgq.runner.wire import Answer, Ask, Progress, Started, Up, Work
+from pgq.runner.wire import Answer, Ask, Logged, Progress, Started, Up, Work
 from pgq.text import Unreadable, storable
 
 LOOK = 0.1
@@ -54,7 +55,7 @@ def process_perform(handlers: Mapping[str, Handler], pool: Pool, backing: Backin
             verdict = _Attempt(child, work, stop, backing, handler).run(pool)
         match verdict:
             # The policy is not in the child: it may be anything that no other process can import.
-            case Failed(timed_out=False):
+            case Failed():
                 return with_policy(handler, job, verdict)
             case _:
                 return verdict
@@ -69,7 +70,13 @@ def _work(handler: Handler, job: ClaimedJob, backing: Backing) -> Work:
         payload = json.dumps(job.payload)
     except RecursionError:
         raise Misfit("it cannot be read: it is nested too deeply") from None
-    return Work(refer(handler.function), job._replace(payload={}), payload, backing.dsn)
+    return Work(
+        reference=refer(handler.function),
+        job=job._replace(payload={}),
+        payload=payload,
+        dsn=backing.dsn,
+        log_level=log_level(),
+    )
 
 
 class _Attempt:
@@ -84,8 +91,8 @@ class _Attempt:
         self._stop = stop
         self._backing = backing
         self._mildest = Rung.TASK if is_async(handler.function) else Rung.FLAG
-        self._climb = Climb(Isolation.PROCESS, stop)
-        self._tail = Tail()
+        self._rungs = Rungs(Isolation.PROCESS, stop)
+        self._tail = own_tail()
         self._began = clock()
         self._started = False
         self._answer: Answer | None = None
@@ -105,7 +112,7 @@ class _Attempt:
         child.drain(self._tail)
         if self._answer is not None and stop.rung not in (Rung.TERM, Rung.KILL):
             pool.give_back(child, memory=self._answer.memory)
-            return self._verdict(self._answer.verdict)
+            return self._verdict(self._answer)
         survivors = self._end(pool)
         if used and not self._started and self._fault is None and stop.cause is None:
             return None
@@ -152,13 +159,15 @@ class _Attempt:
                 self._stop.deadline = deadline(self._job, clock())
             case Progress(text=text):
                 self._backing.note_progress(self._job, text)
+            case Logged():
+                replay(message)
             case Answer():
                 self._answer = message
             case _ as never:
                 assert_never(never)
 
     def _take_rungs(self) -> None:
-        for rung in self._climb.next(clock()):
+        for rung in self._rungs.due(clock()):
             match rung:
                 case Rung.FLAG:
                     self._child.tell(Ask(self._job.lease))
@@ -191,20 +200,19 @@ class _Attempt:
     def _ended(self) -> Verdict:
         """What the job ends as whose child has ended."""
         if self._answer is not None:
-            return self._verdict(self._answer.verdict)
-        output = self._tail.text()
+            return self._verdict(self._answer)
         if self._stop.rung is not None:
-            return interrupted(self._job, self._stop, output=output)
+            return interrupted(self._job, self._stop)
         how = self._fault or ending(self._child.process.returncode)
-        return Failed(f"the process that ran it {how}", output=output)
+        return Failed(f"the process that ran it {how}")
 
-    def _verdict(self, verdict: Verdict | None) -> Verdict:
+    def _verdict(self, answer: Answer) -> Verdict:
         """What the job ends as whose handler has ended."""
-        output = self._tail.text()
-        match verdict:
-            case Done() | Snoozed():  # in spite of what was asked
+        if not answer.gave_up:
+            return answer.verdict
+        verdict = interrupted(self._job, self._stop)
+        match verdict, answer.verdict:
+            case Failed(), Failed(traceback=traceback):
+                return replace(verdict, traceback=traceback)
+            case _:
                 return verdict
-            case Failed() | Buried() | Cancelled() if self._stop.rung is None:
-                return replace(verdict, output=output)
-            case _:  # it gave up because it was asked to
-                return interrupted(self._job, self._stop, output=output)

@@ -40,6 +40,8 @@ class Work:
     payload: str
     """As JSON: pickle does not reach as deep."""
     dsn: str
+    log_level: int
+    """The least severe records that the worker hears."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +67,31 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Logged:
+    """A record of logging that a handler emitted."""
+
+    lease: int
+    logger: str
+    level: int
+    created: float
+    message: str
+    traceback: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A job ended."""
 
     lease: int
-    verdict: Verdict | None
-    """None: it stopped because it was asked to."""
+    verdict: Verdict
+    gave_up: bool
+    """It was asked to stop, and an exception left it that is not its own word on how it ends."""
     memory: int
     """Bytes that the child holds now."""
 
 
 Down: TypeAlias = Work | Ask
-Up: TypeAlias = Started | Progress | Answer
+Up: TypeAlias = Started | Progress | Logged | Answer
 
 
 def pack_down(message: Down) -> bytes:
@@ -109,24 +124,22 @@ def unpack_up(frame: bytes) -> Up:
         raise ValueError(f"not a message of a child: {error}") from None
 
 
-_MESSAGES: dict[str, type[Up]] = {kind.__name__: kind for kind in (Started, Progress, Answer)}
+_MESSAGES: dict[str, type[Up]] = {
+    kind.__name__: kind for kind in (Started, Progress, Logged, Answer)
+}
 _VERDICTS: dict[str, type[Verdict]] = {
     kind.__name__: kind for kind in (Done, Failed, Buried, Snoozed, Cancelled, HandedBack)
 }
 
 
-def _plain(verdict: Verdict | None) -> list[Any] | None:
-    if verdict is None:
-        return None
+def _plain(verdict: Verdict) -> list[Any]:
     values = {field.name: getattr(verdict, field.name) for field in fields(verdict)}
     if isinstance(values.get("delay"), timedelta):
         values["delay"] = values["delay"].total_seconds()
     return [type(verdict).__name__, values]
 
 
-def _verdict(plain: list[Any] | None) -> Verdict | None:
-    if plain is None:
-        return None
+def _verdict(plain: list[Any]) -> Verdict:
     name, values = plain
     if values.get("delay") is not None:
         values["delay"] = timedelta(seconds=values["delay"])

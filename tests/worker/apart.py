@@ -3,12 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
-import threading
-import time
-from pathlib import Path
-from typing import Any
 
 import pgq
 

@@ -2,10 +2,8 @@
 
 import os
 
-import pgq
 from tests.support import jobs
 from tests.support.jobs import Connection
-from tests.support.workers import drain
 from tests.worker import apart
 from tests.worker.conftest import WorkOff
 
