@@ -1,7 +1,8 @@
 """What runs in a child process: one job after another, as the worker tells it over a socket.
 
-The jobs run in the main thread; another one listens, so that a running job hears that it is asked
-to stop. When the worker is gone, the child ends with all that its job has started.
+The jobs run in the main thread; another one listens on a second socket, so that a running job
+hears that it is asked to stop, and a short one costs no change of threads. When the worker is gone,
+the child ends with all that its job has started.
 """
 
 import asyncio
@@ -14,8 +15,6 @@ import socket
 import sys
 import threading
 from collections.abc import Coroutine, Iterator
-from pathlib import Path
-from queue import SimpleQueue
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -28,22 +27,37 @@ from pgq.registry.reference import Reference
 from pgq.runner import Backing, fork, view
 from pgq.runner.forward import Forwarder
 from pgq.runner.verdict import MAX_ERROR, describe, raised, returned, trace
-from pgq.runner.wire import Answer, Ask, Frames, Progress, Started, Up, Work, pack_up, unpack_down
+from pgq.runner.wire import (
+    Answer,
+    Frames,
+    Loaded,
+    Progress,
+    Up,
+    Work,
+    pack_up,
+    unpack_ask,
+    unpack_work,
+)
 from pgq.text import read_json, storable
 
 CHUNK = 65536
 
 
-def main(descriptor: int) -> None:
-    """Serve the worker at the other end of this socket until it lets go."""
+def main(work: int, asks: int) -> None:
+    """Serve the worker at the other ends of these sockets until it lets go."""
     del sys.argv[1:]
-    with socket.socket(fileno=descriptor) as inheritable:
-        worker = inheritable.dup()  # what the jobs start does not get this one
-    fork.own(worker.fileno())
     faulthandler.enable()  # what a crash leaves on stderr is kept with the failed attempt
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    Child(worker).serve()
+    Child(_own(work), _own(asks)).serve()
+
+
+def _own(descriptor: int) -> socket.socket:
+    """The socket, kept from all that the jobs start."""
+    with socket.socket(fileno=descriptor) as inheritable:
+        kept = inheritable.dup()
+    fork.own(kept.fileno())
+    return kept
 
 
 class Terminated(SystemExit):
@@ -82,11 +96,13 @@ class _Running:
 class Child:
     """This process."""
 
-    def __init__(self, worker: socket.socket) -> None:
-        self._worker = worker
+    def __init__(self, work: socket.socket, asks: socket.socket) -> None:
+        self._work = work
+        self._asks = asks
         self._sending = threading.Lock()
-        self._given: SimpleQueue[_Running | None] = SimpleQueue()
         self._current: _Running | None = None
+        self._asked: int | None = None
+        """The lease that was asked to stop last; it may be heard before its job is."""
         self._handlers: dict[tuple[Reference, str], Handler] = {}
         self._logs = Forwarder(self._send)
         self._terminated = False
@@ -96,24 +112,30 @@ class Child:
     def serve(self) -> None:
         """Run what the worker gives until it lets go of this process."""
         threading.Thread(target=self._listen, name="pgq-listen", daemon=True).start()
-        while True:
-            self._telling = False
-            if self._terminated:
-                self._die()
-            # Each time: a handler may have put its own in place.
-            signal.signal(signal.SIGTERM, self._on_term)
-            running = self._given.get()
-            if running is None:
-                return
-            try:
-                verdict, gave_up = self._perform(running)
-            except Terminated:
-                self._die()
-            self._telling = True
-            fork.end_if_child()
-            self._current = None
-            _flush()
-            self._send(Answer(running.work.job.lease, verdict, gave_up, _memory()))
+        frames = Frames()
+        signal.signal(signal.SIGTERM, self._on_term)
+        while chunk := self._work.recv(CHUNK):
+            for frame in frames.feed(chunk):
+                self._serve(unpack_work(frame))
+
+    def _serve(self, work: Work) -> None:
+        # Each time: a handler may have put its own in place.
+        signal.signal(signal.SIGTERM, self._on_term)
+        self._current = running = _Running(work)
+        if self._asked == work.job.lease:
+            running.ask()
+        try:
+            verdict, gave_up = self._perform(running)
+        except Terminated:
+            self._die()
+        self._telling = True
+        fork.end_if_child()
+        self._current = None
+        _flush()
+        self._send(Answer(work.job.lease, verdict, gave_up, _memory()))
+        self._telling = False
+        if self._terminated:
+            self._die()
 
     def _on_term(self, number: int, _frame: FrameType | None) -> None:
         self._terminated = True
@@ -128,39 +150,28 @@ class Child:
         os._exit(128 + signal.SIGTERM)
 
     def _listen(self) -> None:
-        try:
-            with contextlib.suppress(OSError):
-                self._hear()
-        finally:
-            if self._current is not None:
-                os.killpg(os.getpid(), signal.SIGKILL)
-            self._given.put(None)
-
-    def _hear(self) -> None:
         frames = Frames()
-        while chunk := self._worker.recv(CHUNK):
-            for frame in frames.feed(chunk):
-                match unpack_down(frame):
-                    case Work() as work:
-                        self._current = _Running(work)
-                        self._given.put(self._current)
-                    case Ask(lease):
-                        running = self._current
-                        if running is not None and running.work.job.lease == lease:
-                            running.ask()
+        with contextlib.suppress(OSError):
+            while chunk := self._asks.recv(CHUNK):
+                for frame in frames.feed(chunk):
+                    self._asked = unpack_ask(frame)
+                    running = self._current
+                    if running is not None and running.work.job.lease == self._asked:
+                        running.ask()
+        if self._current is not None:
+            os.killpg(os.getpid(), signal.SIGKILL)
 
     def _perform(self, running: _Running) -> tuple[Verdict, bool]:
         """Run a job; gives what became of it, and whether it gave up because it was asked to."""
         work = running.work
         try:
-            handler = self._handler(work.reference, work.job.kind)
+            handler = self._handler(work)
         except Terminated:
             raise
         except BaseException as error:  # noqa: BLE001 - an import runs the application's code
             shown = storable(describe(error), MAX_ERROR)
             return Failed(f"{work.reference} could not be imported: {shown}", trace(error)), False
         self._logs.attach(work.job.lease, least=work.log_level)
-        self._send(Started(work.job.lease))
         job = work.job._replace(payload=read_json(work.payload))
         try:
             with _named(job.application_name):
@@ -180,29 +191,31 @@ class Child:
             return asyncio.run(running.attend(handler.function(**arguments)))
         return handler.function(**arguments)
 
-    def _handler(self, reference: Reference, kind: str) -> Handler:
-        known = self._handlers.get((reference, kind))
-        if known is None:
-            function = reference.load()
-            known = Handler(
-                kind=kind,
-                function=function,
-                isolation=Isolation.PROCESS,
-                binding=bind(function, kind=kind),
-                queue=None,
-                max_attempts=None,
-                timeout=None,
-                retry=None,  # the worker has it
-            )
-            self._handlers[reference, kind] = known
-        return known
+    def _handler(self, work: Work) -> Handler:
+        known = self._handlers.get((work.reference, work.job.kind))
+        if known is not None:
+            return known
+        function = work.reference.load()
+        kind = work.job.kind
+        self._handlers[work.reference, kind] = loaded = Handler(
+            kind=kind,
+            function=function,
+            isolation=Isolation.PROCESS,
+            binding=bind(function, kind=kind),
+            queue=None,
+            max_attempts=None,
+            timeout=None,
+            retry=None,  # the worker has it
+        )
+        self._send(Loaded(work.job.lease))
+        return loaded
 
     def _note_progress(self, job: ClaimedJob, text: str) -> None:
         self._send(Progress(job.lease, text))
 
     def _send(self, message: Up) -> None:
         with self._sending, contextlib.suppress(OSError):  # the worker may be gone
-            self._worker.sendall(pack_up(message))
+            self._work.sendall(pack_up(message))
 
 
 @contextlib.contextmanager
@@ -232,8 +245,12 @@ def _nothing(*_: object) -> None:
 def _memory() -> int:
     """Bytes that this process holds; the most that it ever held where the system tells no more."""
     try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        with open("/proc/self/statm", "rb", buffering=0) as statm:  # noqa: PTH123 - after each job
+            pages = int(statm.read().split()[1])
     except OSError:
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return pages * resource.getpagesize()
+    return pages * _PAGE
+
+
+_PAGE = resource.getpagesize()

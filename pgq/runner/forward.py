@@ -23,11 +23,12 @@ class Forwarder(logging.Handler):
         """Listen at the root logger for this job, if nobody else does."""
         self._lease = lease
         root = logging.getLogger()
-        if all(handler is self for handler in root.handlers):
-            root.addHandler(self)
-            root.setLevel(least)
-        else:
+        if any(handler is not self for handler in root.handlers):
             root.removeHandler(self)
+            return
+        root.addHandler(self)
+        if root.level != least:
+            root.setLevel(least)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send it; a record that cannot be written never breaks a handler."""

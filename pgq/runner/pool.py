@@ -4,6 +4,7 @@ They are spawned, never forked, each in a session of its own: signals of a termi
 them, and a signal to the group of one reaches all that it started. None inherits a connection.
 """
 
+import contextlib
 import os
 import selectors
 import signal
@@ -15,12 +16,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pgq.registry.reference import Reference
 from pgq.runner import fork
 from pgq.runner.group import Group, signal_group
 from pgq.runner.keeper import Keeper
 from pgq.runner.output import Tail
 from pgq.runner.relay import relay
-from pgq.runner.wire import MAX_UP, Down, Frames, Up, pack_down, unpack_up
+from pgq.runner.wire import MAX_UP, Frames, Up, Work, pack_ask, pack_work, unpack_up
 
 LEAVE_WITHIN = 2.0
 """Seconds that a child has to end by itself once it is let go."""
@@ -29,7 +31,8 @@ CHUNK = 65536
 
 # Shown by ps. -P: nothing beside the handlers' own path may stand in for our modules.
 _PROGRAM = (
-    "import sys; fd, *sys.path = sys.argv[1:]; from pgq.runner.child import main; main(int(fd))"
+    "import sys; a, b, *sys.path = sys.argv[1:]; "
+    "from pgq.runner.child import main; main(int(a), int(b))"
 )
 
 
@@ -48,28 +51,34 @@ class Child:
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._worker, theirs = socket.socketpair()
-        with theirs:
+        self._line, work = socket.socketpair()
+        self._asks, asks = socket.socketpair()
+        with work, asks:
             try:
-                self.process = _spawn(theirs.fileno())
+                self.process = _spawn(work.fileno(), asks.fileno())
                 keeper.watch(self.process.pid)
             except BaseException:
-                self._worker.close()  # that ends it, if there is one
+                self._line.close()  # that ends it, if there is one
+                self._asks.close()
                 raise
-        fork.own(self._worker.fileno())
+        for ours in (self._line, self._asks):
+            fork.own(ours.fileno())
+            ours.settimeout(0)
         self._output = self.process.stdout
         assert self._output is not None
-        self._worker.settimeout(0)
         os.set_blocking(self._output.fileno(), False)
         self._pending = bytearray()
         self.silent = False
         """Whether it has closed its end, as the end of it does."""
+        self.unread = False
+        """Whether it ended before it had read all that it was given."""
         self._frames = Frames(limit=MAX_UP)
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._worker, selectors.EVENT_READ)
+        self._selector.register(self._line, selectors.EVENT_READ)
         self._selector.register(self._output, selectors.EVENT_READ)
         self.group = Group(self.process)
         self.jobs = 0
+        self._loaded: set[tuple[Reference, str]] = set()
         self._memory_at_first: int | None = None
         self.leave_until = 0.0
 
@@ -81,18 +90,32 @@ class Child:
         """Whether it has not ended; buries it if it has."""
         return self.process.poll() is None
 
-    def tell(self, message: Down) -> None:
-        """Send it a message, as far as it takes it now; `attend` goes on."""
-        self._pending += pack_down(message)
+    def give(self, work: Work) -> None:
+        """Send it a job, as far as it takes it now; `attend` goes on."""
+        self._pending += pack_work(work)
         self._push()
+
+    def has_loaded(self, work: Work) -> bool:
+        """Whether it has imported the handler of this job before."""
+        return (work.reference, work.job.kind) in self._loaded
+
+    def note_loaded(self, work: Work) -> None:
+        """It has imported the handler of this job."""
+        self._loaded.add((work.reference, work.job.kind))
+
+    def ask(self, lease: int) -> None:
+        """Ask its job to stop."""
+        with contextlib.suppress(OSError):  # it has ended, or has heard it often enough
+            self._asks.send(pack_ask(lease))
 
     def attend(self, tail: Tail, *, seconds: float) -> Iterator[Up]:
         """Wait so long at most for what it says; its output goes into `tail`.
 
+        What it wrote before it said something is read by then: its line is ready after its output.
         ValueError for what no child of ours says.
         """
         for key, events in self._selector.select(seconds):
-            if key.fileobj is not self._worker:
+            if key.fileobj is not self._line:
                 if not self._read_output(tail):
                     self._selector.unregister(key.fileobj)
                 continue
@@ -138,34 +161,37 @@ class Child:
         return True
 
     def _hang_up(self) -> None:
-        if self._worker.fileno() >= 0:
+        if self._line.fileno() >= 0:
             self._deafen()
-            fork.disown(self._worker.fileno())
-            self._worker.close()
+            for ours in (self._line, self._asks):
+                fork.disown(ours.fileno())
+                ours.close()
 
     def _deafen(self) -> None:
         if not self.silent:
             self.silent = True
-            self._selector.unregister(self._worker)
+            self._selector.unregister(self._line)
 
     def _push(self) -> None:
         try:
             while self._pending:
-                del self._pending[: self._worker.send(self._pending[:CHUNK])]
+                del self._pending[: self._line.send(self._pending[:CHUNK])]
         except BlockingIOError:
             pass
         except OSError:  # it has ended, as its silence will tell
             self._pending.clear()
+            self.unread = True
         if not self.silent:
             wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._pending else 0)
-            self._selector.modify(self._worker, wanted)
+            self._selector.modify(self._line, wanted)
 
     def _hear(self) -> Iterator[Up]:
         try:
-            chunk = self._worker.recv(CHUNK)
+            chunk = self._line.recv(CHUNK)
         except BlockingIOError:
             return
-        except OSError:
+        except OSError:  # how a socket ends in which something was left
+            self.unread = True
             chunk = b""
         if not chunk:
             self._deafen()
@@ -264,12 +290,12 @@ class Pool:
             self._leaving.append(child)
 
 
-def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _PROGRAM, str(descriptor), *sys.path],
+        [sys.executable, "-P", "-c", _PROGRAM, *map(str, descriptors), *sys.path],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        pass_fds=[descriptor],
+        pass_fds=descriptors,
         start_new_session=True,
     )

@@ -19,11 +19,10 @@ from pgq.runner.group import Process, ending
 from pgq.runner.grouped import Rungs, naming, own_tail
 from pgq.runner.interrupt import Stop, clock, deadline, interrupted
 from pgq.runner.ladder import Rung
-from pgq.runner.output import Tail
 from pgq.runner.pool import Child, Pool
 from pgq.runner.thread import Perform
 from pgq.runner.verdict import MAX_ERROR, raised, with_policy
-from pgq.runner.wire import Answer, Ask, Logged, Progress, Started, Up, Work
+from pgq.runner.wire import Answer, Loaded, Logged, Progress, Up, Work
 from pgq.text import Unreadable, storable
 
 LOOK = 0.1
@@ -94,7 +93,7 @@ class _Attempt:
         self._rungs = Rungs(Isolation.PROCESS, stop)
         self._tail = own_tail()
         self._began = clock()
-        self._started = False
+        self._loaded = False
         self._answer: Answer | None = None
         self._fault: str | None = None
         """What the child did that none of ours does."""
@@ -103,18 +102,17 @@ class _Attempt:
     def run(self, pool: Pool) -> Verdict | None:
         """Attend the job to its end; None if the child had ended before it could begin."""
         child, stop = self._child, self._stop
-        used = child.jobs > 0
-        child.drain(Tail())  # left over from another job
-        child.tell(self._work)
+        child.give(self._work)
+        if child.has_loaded(self._work):
+            self._begin()
         while self._answer is None and not self._over():
             self._take_rungs()
             self._listen(LOOK)
-        child.drain(self._tail)
         if self._answer is not None and stop.rung not in (Rung.TERM, Rung.KILL):
             pool.give_back(child, memory=self._answer.memory)
             return self._verdict(self._answer)
         survivors = self._end(pool)
-        if used and not self._started and self._fault is None and stop.cause is None:
+        if child.unread and child.jobs and stop.cause is None:
             return None
         if survivors:
             left = ", ".join(map(str, survivors))
@@ -131,7 +129,7 @@ class _Attempt:
             for _ in range(8):
                 self._listen(0)
             return self._answer is None
-        if not self._started and now - self._began > START_WITHIN:
+        if not self._loaded and now - self._began > START_WITHIN:
             self._fault = f"did not start within {START_WITHIN:g}s"
             return True
         return self._killed_at is not None and now - self._killed_at > DIE_WITHIN
@@ -154,9 +152,9 @@ class _Attempt:
         if message.lease != self._job.lease:  # a thread that an earlier job left
             return
         match message:
-            case Started():
-                self._started = True
-                self._stop.deadline = deadline(self._job, clock())
+            case Loaded():
+                self._child.note_loaded(self._work)
+                self._begin()
             case Progress(text=text):
                 self._backing.note_progress(self._job, text)
             case Logged():
@@ -166,11 +164,16 @@ class _Attempt:
             case _ as never:
                 assert_never(never)
 
+    def _begin(self) -> None:
+        """The job's own time begins."""
+        self._loaded = True
+        self._stop.deadline = deadline(self._job, clock())
+
     def _take_rungs(self) -> None:
         for rung in self._rungs.due(clock()):
             match rung:
                 case Rung.FLAG:
-                    self._child.tell(Ask(self._job.lease))
+                    self._child.ask(self._job.lease)
                     self._stop.rung = self._mildest
                 case Rung.TERM:
                     self._child.group.signal(signal.SIGTERM)

@@ -45,15 +45,8 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask the job of this lease to stop."""
-
-    lease: int
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The handler is imported, and its time begins."""
+class Loaded:
+    """The handler has been imported: the time of its job begins."""
 
     lease: int
 
@@ -90,19 +83,28 @@ class Answer:
     """Bytes that the child holds now."""
 
 
-Down: TypeAlias = Work | Ask
-Up: TypeAlias = Started | Progress | Logged | Answer
+Up: TypeAlias = Loaded | Progress | Logged | Answer
 
 
-def pack_down(message: Down) -> bytes:
-    """A message to a child, framed."""
-    return _framed(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+def pack_work(work: Work) -> bytes:
+    """A job for a child, framed."""
+    return _framed(pickle.dumps(work, pickle.HIGHEST_PROTOCOL))
 
 
-def unpack_down(frame: bytes) -> Down:
-    """Read what pack_down wrote."""
-    message: Down = pickle.loads(frame)
-    return message
+def unpack_work(frame: bytes) -> Work:
+    """Read what pack_work wrote."""
+    work: Work = pickle.loads(frame)
+    return work
+
+
+def pack_ask(lease: int) -> bytes:
+    """That the job of this lease is asked to stop, framed."""
+    return _framed(str(lease).encode())
+
+
+def unpack_ask(frame: bytes) -> int:
+    """Read what pack_ask wrote."""
+    return int(frame)
 
 
 def pack_up(message: Up) -> bytes:
@@ -125,7 +127,7 @@ def unpack_up(frame: bytes) -> Up:
 
 
 _MESSAGES: dict[str, type[Up]] = {
-    kind.__name__: kind for kind in (Started, Progress, Logged, Answer)
+    kind.__name__: kind for kind in (Loaded, Progress, Logged, Answer)
 }
 _VERDICTS: dict[str, type[Verdict]] = {
     kind.__name__: kind for kind in (Done, Failed, Buried, Snoozed, Cancelled, HandedBack)
