@@ -22,7 +22,6 @@ from pgq.model import ClaimedJob, Failed, Verdict
 from pgq.registry import Handler
 from pgq.registry.app import Isolation, is_async
 from pgq.registry.binding import bind
-from pgq.registry.outcomes import HandlerSignal
 from pgq.registry.reference import Reference
 from pgq.runner import Backing, fork, view
 from pgq.runner.forward import Forwarder
@@ -179,8 +178,7 @@ class Child:
         except Terminated:
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
-            own_word = isinstance(error, HandlerSignal)
-            return raised(handler, job, error), running.cancelled.is_set() and not own_word
+            return raised(handler, job, error), running.cancelled.is_set()
 
     def _call(self, handler: Handler, job: ClaimedJob, running: _Running) -> Any:
         arguments = handler.binding.arguments(job.payload)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 
 from pgq.runner.records import message, traceback
+from pgq.runner.verdict import MAX_TRACEBACK
 from pgq.runner.wire import Logged
 
 
@@ -38,8 +39,8 @@ class Forwarder(logging.Handler):
                 logger=record.name,
                 level=record.levelno,
                 created=record.created,
-                message=message(record),
-                traceback=traceback(record),
+                message=message(record, MAX_TRACEBACK),
+                traceback=traceback(record, MAX_TRACEBACK),
             )
         )
 

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 
 from pgq.runner.output import TAIL, Tail
 from pgq.runner.running import Running
-from pgq.runner.verdict import MAX_TRACEBACK, trace
+from pgq.runner.verdict import trace
 from pgq.text import format_time, safe, safe_lines, storable
 
-MAX_MESSAGE = TAIL
-"""Longest text of one record that is kept or written, in characters."""
+KEPT_OF_ONE = TAIL // 4
+"""Longest message, and longest traceback, of one record that is kept with a job, in characters."""
 
 current: ContextVar[Running | None] = ContextVar("pgq_running", default=None)
 """The job that was started last in this context."""
@@ -28,33 +28,29 @@ def here() -> Running | None:
     return None if running is None or running.over else running
 
 
-def message(record: logging.LogRecord) -> str:
-    """The text of a record, cut in the middle if it is long."""
+def message(record: logging.LogRecord, limit: int) -> str:
+    """The text of a record, cut in the middle if it is longer than so many characters."""
     plain: object = record.msg
     try:
         text = record.getMessage()
     except BaseException:  # noqa: BLE001 - how arguments are written is the application's code
         text = plain if type(plain) is str else "(its text cannot be read)"
-    return storable(text, MAX_MESSAGE)
+    return storable(text, limit)
 
 
-def _is_text(value: object) -> bool:
-    return type(value) is str
-
-
-def traceback(record: logging.LogRecord) -> str | None:
-    """The traceback or stack that comes with a record."""
+def traceback(record: logging.LogRecord, limit: int) -> str | None:
+    """The traceback or stack that comes with a record, cut likewise."""
     error = record.exc_info[1] if record.exc_info else None
-    if error is not None:
-        return trace(error)
-    return storable(record.stack_info, MAX_TRACEBACK) if record.stack_info else None
+    text = trace(error) if error is not None else record.stack_info
+    return storable(text, limit) if text else None
 
 
 def lines(record: logging.LogRecord) -> str:
     """A record as it is kept; only its traceback, indented, goes over more lines than one."""
     at = format_time(datetime.fromtimestamp(record.created, UTC))
-    head = f"{at} {record.levelname.lower()} {safe(record.name)}: {safe(message(record))}"
-    return "\n".join([head, *indented(traceback(record))]) + "\n"
+    text = safe(message(record, KEPT_OF_ONE))
+    head = f"{at} {safe(record.levelname.lower())} {safe(record.name)}: {text}"
+    return "\n".join([head, *indented(traceback(record, KEPT_OF_ONE))]) + "\n"
 
 
 def indented(text: str | None) -> Iterator[str]:

@@ -48,11 +48,11 @@ def returned(value: Any) -> Verdict:
 def left(handler: Handler, job: ClaimedJob, stop: Stop, error: BaseException) -> Verdict:
     """What an exception means that left a handler which was perhaps asked to stop.
 
-    A handler that gave up because it was asked to ends as what was asked for first, however it
-    gave up: CancelledError, a query that was cancelled, an error of its cleaning up. What it says
-    by pgq.Cancel, pgq.Fail or pgq.Retry is its own word, as a return value is, and holds.
+    A handler that raised after it was asked has given up, and ends as what was asked for first,
+    however it gave up: CancelledError, a query that was cancelled, an error of its cleaning up, and
+    pgq.Cancel too, which would otherwise lose the job whenever its worker is stopped.
     """
-    if stop.cause is None or isinstance(error, HandlerSignal):
+    if stop.cause is None:
         return raised(handler, job, error)
     verdict = interrupted(job, stop)
     if isinstance(verdict, Failed):

@@ -78,7 +78,7 @@ class Answer:
     lease: int
     verdict: Verdict
     gave_up: bool
-    """It was asked to stop, and an exception left it that is not its own word on how it ends."""
+    """It raised after it was asked to stop."""
     memory: int
     """Bytes that the child holds now."""
 

@@ -19,6 +19,9 @@ from pgq.text import format_time, safe
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
+LONGEST = 20_000
+"""How many characters of one message, or one traceback, of the application's are written."""
+
 logger = logging.getLogger("pgq.worker")
 
 
@@ -102,11 +105,11 @@ def _event(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
     """The name and the fields of an event; what the application logs is all one event."""
     if record.name == logger.name:
         return record.getMessage(), getattr(record, "fields", {})
-    fields: dict[str, Any] = {"message": records.message(record), "logger": record.name}
+    fields: dict[str, Any] = {"message": records.message(record, LONGEST), "logger": record.name}
     running = records.here()
     if running is not None:
         fields |= {"job": running.job.id, "kind": running.job.kind}
-    traceback = records.traceback(record)
+    traceback = records.traceback(record, LONGEST)
     return "log", fields if traceback is None else fields | {"traceback": traceback}
 
 

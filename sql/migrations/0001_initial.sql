@@ -23,7 +23,7 @@ create table pgq.jobs (
     cancel_requested_at timestamptz,
     -- Set with cancel_requested_at where an operator wants the job ended whatever it takes.
     kill_requested_at timestamptz,
-    -- What the handler last said: {"fraction": 0.4, "note": "resizing"}.
+    -- What the handler of the latest attempt last said: {"fraction": 0.4, "note": "resizing"}.
     progress jsonb,
     result jsonb,
     last_error text,
