@@ -122,7 +122,9 @@ class _Attempt:
     def _over(self) -> bool:
         """Whether there is nothing more to hear, or no sense in waiting for it."""
         child, now = self._child, clock()
-        if child.silent or self._fault:
+        if self._fault:
+            return True
+        if child.silent:
             self._await_death()
             return True
         if not child.alive:  # its children may hold the line open
@@ -139,7 +141,7 @@ class _Attempt:
         with suppress(subprocess.TimeoutExpired):
             self._child.process.wait(timeout=1.0)
             return
-        self._fault = self._fault or "let go of its worker"
+        self._fault = "closed its line to the worker"
 
     def _listen(self, seconds: float) -> None:
         try:

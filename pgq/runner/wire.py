@@ -122,7 +122,14 @@ def unpack_up(frame: bytes) -> Up:
         if name == Answer.__name__:
             told["verdict"] = _verdict(told["verdict"])
         return _MESSAGES[name](**told)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise ValueError(f"not a message of a child: {error}") from None
 
 

@@ -97,6 +97,11 @@ def call_nothing() -> None:
     ctypes.string_at(0)
 
 
+def close_all_descriptors(*, go_on: bool) -> None:
+    os.closerange(3, 100)
+    time.sleep(60 * go_on)
+
+
 def leave_by_sys_exit() -> None:
     sys.exit(3)
 
@@ -114,8 +119,8 @@ def names() -> list[str | None]:
 
 def own_connection(job: pgq.Job) -> list[Any]:
     with job.connect() as conn:
-        (name,) = conn.execute("select pg_catalog.current_setting('application_name')").fetchone()
-        return [name, "PGPASSWORD" in os.environ, sys.argv]
+        found = conn.execute("select pg_catalog.current_setting('application_name')").fetchone()
+        return [*(found or ()), "PGPASSWORD" in os.environ, sys.argv]
 
 
 def descriptors() -> list[str]:
@@ -150,7 +155,8 @@ _held: list[bytes] = []
 # What is written and logged.
 
 
-def write_on_all_ways(fail: bool = True) -> None:
+@app.job("write", isolation="process")
+def write_on_all_ways(*, fail: bool) -> None:
     print("by print")
     sys.stderr.write("by stderr\n")
     os.write(1, b"by descriptor\n")
@@ -217,7 +223,7 @@ def stubborn(line: str) -> None:
 
     All hold the lifeline.
     """
-    with open(line, "w") as held:
+    with Path(line).open("w") as held:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         script = "trap '' TERM; (sleep 300 &); sleep 300"
         subprocess.Popen(["sh", "-c", script], pass_fds=[held.fileno()])
@@ -260,7 +266,7 @@ def meet(name: str, other: str) -> None:
 @app.job("hold a line", isolation="process")
 def hold_a_line(line: str) -> None:
     """Hold a lifeline together with a grandchild, for ever."""
-    with open(line, "w") as held:
+    with Path(line).open("w") as held:
         subprocess.Popen(["sh", "-c", "(sleep 300 &); sleep 300"], pass_fds=[held.fileno()])
         held.write("up\n")
         held.flush()

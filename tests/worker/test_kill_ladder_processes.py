@@ -112,7 +112,7 @@ def test_a_query_of_a_process_that_crashed_is_cancelled(
 def test_a_job_that_is_asked_to_cancel_may_refuse(
     queue: Connection, fleet: Workers, desk: Path
 ) -> None:
-    job_id = jobs.enqueue(queue, "hold the interpreter", payload={"seconds": 10})
+    job_id = jobs.enqueue(queue, "hold the interpreter", payload={"seconds": 6})
     fleet.start(*APP)
     appears(desk / "started")
 

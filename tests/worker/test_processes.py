@@ -46,11 +46,11 @@ def test_an_async_handler_has_an_event_loop_there(work_apart: Apart) -> None:
 
 
 def test_a_payload_comes_as_it_is(work_apart: Apart) -> None:
-    payload = {"numbers": list(range(100_000)), "text": "x" * 100_000}
+    numbers, text = list(range(100_000)), "x" * 100_000
 
-    row = work_apart(apart.spell, **payload)
+    row = work_apart(apart.spell, numbers=numbers, text=text)
 
-    assert row["result"] == [payload, sum(payload["numbers"]), payload["text"]]
+    assert row["result"] == [{"numbers": numbers, "text": text}, sum(numbers), text]
 
 
 def test_a_payload_that_only_just_can_be_read_arrives(work_apart: Apart) -> None:
@@ -61,7 +61,7 @@ def test_a_payload_that_only_just_can_be_read_arrives(work_apart: Apart) -> None
     assert work_apart(apart.depth, tree=tree)["result"] == 450
 
 
-def test_a_payload_that_does_not_fit_fails_for_good(work_apart: Apart, queue: Connection) -> None:
+def test_a_payload_that_does_not_fit_fails_for_good(work_apart: Apart) -> None:
     row = work_apart(apart.greet, nome="a typing error")
 
     assert (row["status"], row["attempts"]) == ("failed", 1)
