@@ -83,12 +83,18 @@ def _reason(error: HandlerSignal) -> str:
 
 
 def _failed(handler: Handler, job: ClaimedJob, shown: str, error: BaseException) -> Failed:
+    return with_policy(handler, job, Failed(shown, trace(error)))
+
+
+def with_policy(handler: Handler, job: ClaimedJob, failed: Failed) -> Failed:
+    """A failure that does not say itself when to retry, with the wait of the handler's policy."""
+    if failed.delay is not None:
+        return failed
     try:
-        delay = retry_delay(handler.retry, job.attempts)
+        return replace(failed, delay=retry_delay(handler.retry, job.attempts))
     except BaseException as broken:  # noqa: BLE001 - the policy is the application's code
-        shown = f"{shown} (and its retry policy failed: {storable(describe(broken), 200)})"
-        delay = None
-    return Failed(shown, trace(error), delay)
+        broken_too = f" (and its retry policy failed: {storable(describe(broken), 200)})"
+        return replace(failed, error=failed.error + broken_too)
 
 
 def describe(error: BaseException) -> str:

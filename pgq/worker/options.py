@@ -9,6 +9,7 @@ from pgq.errors import UsageError
 from pgq.model import MAX_NAME
 from pgq.registry import App
 from pgq.registry.app import Isolation
+from pgq.registry.reference import check_reference
 from pgq.worker import log
 
 ASYNC_CONCURRENCY = 100
@@ -27,13 +28,17 @@ class Options:
     kinds: Sequence[str] = ()
     """Serve only these kinds; none: all that the app handles, or with a command any kind."""
     concurrency: int | None = None
-    """Jobs at once; None: 100 for async handlers, twice the cores for threads and commands."""
+    """Jobs at once; None: 100 for async handlers, twice the cores for others."""
     drain: bool = False
     """End when nothing is due."""
     grace: timedelta | None = None
     """How long running jobs may go on after the first signal; None: for ever."""
     poll: timedelta = timedelta(seconds=2)
     """Longest time between two looks of an idle worker."""
+    recycle_jobs: int = 1000
+    """A process that runs handlers is replaced after so many jobs."""
+    recycle_mb: int = 512
+    """It is also replaced after a job that left it so many megabytes above its first job."""
     log_format: str = "text"
     log_level: str = "info"
 
@@ -47,6 +52,8 @@ class Options:
             raise UsageError("poll: give a duration from 0.01s to 1h")
         if self.grace is not None and self.grace < timedelta(0):
             raise UsageError("grace: must not be negative")
+        if self.recycle_jobs < 1 or self.recycle_mb < 1:
+            raise UsageError("recycle: give whole numbers from 1")
         if self.log_format not in log.FORMATS:
             raise UsageError(f"log format: give one of {', '.join(log.FORMATS)}")
         if self.log_level not in log.LEVELS:
@@ -70,6 +77,10 @@ class Options:
                 f"the app has no handler for kind {unknown[0]!r}; it has "
                 + ", ".join(sorted(app.handlers))
             )
+        for kind in self.served_kinds or ():
+            handler = app.handlers[kind]
+            if handler.isolation is Isolation.PROCESS:
+                check_reference(handler.function)
 
     @property
     def served_queues(self) -> list[str]:

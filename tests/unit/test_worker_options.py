@@ -68,6 +68,8 @@ def test_concurrency_is_100_for_the_loop_and_by_the_cores_for_the_rest(app: pgq.
         ({"command": "true", "poll": timedelta(days=1)}, "poll"),
         ({"command": "true", "grace": timedelta(seconds=-1)}, "grace"),
         ({"command": "true", "log_format": "xml"}, "log format: give one of text, json"),
+        ({"command": "true", "recycle_jobs": 0}, "recycle"),
+        ({"command": "true", "recycle_mb": 0}, "recycle"),
         ({"command": "true", "log_level": "loud"}, "log level"),
     ],
 )

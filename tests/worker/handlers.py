@@ -75,6 +75,12 @@ async def fork_and_hold(job: pgq.Job) -> None:
         await asyncio.sleep(0.01)
 
 
+@app.job("hold the interpreter")
+def hold_the_interpreter(seconds: int) -> None:
+    """Let no other thread of the worker run, as some code in C does."""
+    ctypes.PyDLL(None).sleep(seconds)
+
+
 @app.job("quick thread")
 def quick_thread(job: pgq.Job) -> None:
     """Tell that it ran."""
@@ -103,9 +109,3 @@ async def fail_to_speak(words: str) -> None:
         raise OSError(words)
     except OSError:
         logging.getLogger("shop").exception("cannot say it")
-
-
-@app.job("hold the interpreter")
-def hold_the_interpreter(seconds: int) -> None:
-    """Let no other thread of the worker run, as some code in C does."""
-    ctypes.PyDLL(None).sleep(seconds)
