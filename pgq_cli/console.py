@@ -34,7 +34,7 @@ def emit_rows(
     """Write rows in the wanted form; a table without any says `empty` on stderr instead."""
     text = render.listing(columns, rows, output, shown=shown, width=width())
     emit(text, machine=output is not Output.TABLE)
-    if not rows and output is Output.TABLE:
+    if not rows and output is Output.TABLE and empty:
         talk(empty)
 
 

@@ -30,4 +30,9 @@ def explain(reaping: Reaping, left: Sequence[Life]) -> list[Unstuck]:
             rows.append(Unstuck(job.job_id, "refused", job.worker_id, f"{job.error} ({reason})"))
         else:
             rows.append(Unstuck(job.job_id, OUTCOMES[job.status], job.worker_id, reason))
-    return rows + [Unstuck(life.id, "running", life.worker_id, life.proof) for life in left]
+    known = {row.id for row in rows}  # in a dry run their workers are not marked dead
+    return rows + [
+        Unstuck(life.id, "running", life.worker_id, life.proof)
+        for life in left
+        if life.id not in known
+    ]
