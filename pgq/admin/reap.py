@@ -177,9 +177,15 @@ def _batch(
 
 def describe(given: Given) -> str:
     """A dead worker and what became of its jobs, for people."""
-    jobs = given.pending + given.failed + given.cancelled
-    parts = [f"{jobs} {'job' if jobs == 1 else 'jobs'} given back"]
-    parts += [f"{given.failed} of them failed, with no attempt left"] if given.failed else []
-    parts += [f"{given.cancelled} of them cancelled, as was asked"] if given.cancelled else []
-    parts += [f"{given.refused} refused by the database"] if given.refused else []
+    counts = {
+        "given back": given.pending,
+        "failed with no attempt left": given.failed,
+        "cancelled as was asked": given.cancelled,
+        "refused by the database": given.refused,
+    }
+    parts = [f"{count} {_jobs(count)} {what}" for what, count in counts.items() if count]
     return f"{name(given.worker_id, given.host, given.pid)}, {given.proof}: {', '.join(parts)}"
+
+
+def _jobs(count: int) -> str:
+    return "job" if count == 1 else "jobs"

@@ -6,7 +6,8 @@ with held as materialized (
 select
     j.id, w.id as worker_id, w.host, w.pid,
     greatest(clock_timestamp() - w.beat_at, interval '0') as silent,
-    w.lock_key in (select h.lock_key from held as h) as lock_held,
+    case when w.lock_key is not null then w.lock_key in (select h.lock_key from held as h) end
+        as lock_held,
     pgq.forgiven_silence(w.queues) as forgiven
 from pgq.jobs as j
 join pgq.workers as w on w.id = j.worker_id

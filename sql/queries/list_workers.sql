@@ -29,7 +29,8 @@ facts as (
             from pgq.jobs as j
             where j.queue = any (w.queues) and j.worker_id = w.id and j.status = 'running'
         ) as running,
-        w.lock_key in (select h.lock_key from held as h) as lock_held
+        case when w.lock_key is not null then w.lock_key in (select h.lock_key from held as h) end
+        as lock_held
     from (select l.* from living as l union all select e.* from ended as e) as w
 )
 select
