@@ -3,7 +3,8 @@
 -- A worker that was silent itself a moment ago declares nobody dead (see pgq.heartbeat).
 -- Takes: how many jobs to give back at most; call again while it returns that many. And the worker
 -- that reaps (null: somebody else).
--- Refuses: any isolation but READ COMMITTED.
+-- Refuses: any isolation but READ COMMITTED. Gives up (55P03) when the table is locked as a whole:
+-- it must not hold the rows of workers, who cannot beat meanwhile, and judge them later.
 -- Returns: a row a job, with its worker and what became of it; one that could not be given back is
 -- running still, and has the error. It is tried again after a minute.
 -- Locks: worker rows in order of id, their advisory locks, then job rows, waiting for none of
@@ -15,6 +16,7 @@ returns table (
 )
 language plpgsql
 set search_path = ''
+set lock_timeout = '1s'
 as $$
 begin
     if p_watcher is null or exists (

@@ -14,6 +14,7 @@ create or replace function pgq.reap_by_hand(
 )
 language plpgsql
 set search_path = ''
+set lock_timeout = '1s'
 as $$
 #variable_conflict use_column
 declare
