@@ -5,7 +5,7 @@
 -- Returns: a row an id, with outcome (cancelled, requested, already done, already failed, already
 -- cancelled, not found) and the live worker that was told, or that may still run what was taken.
 -- A job that is taken from its worker forgets it, so that a late finish is told of its lost lease.
--- Locks: job rows in order of id. Relies on: jobs_pkey.
+-- Locks: job rows in order of id. Relies on: jobs_pkey, workers_pkey.
 create or replace function pgq.end_jobs(
     p_ids bigint[], p_kill boolean, p_force boolean, p_actor text
 ) returns table (id bigint, outcome text, worker_id bigint)
@@ -30,12 +30,21 @@ begin
             case when p_kill then 'killed' else 'cancelled' end || ' by an operator'
                 || case when o.orphaned then ' after its worker was lost' else ' by force' end
                 || coalesce(': w-' || j.worker_id, '')
-                || coalesce(' (' || w.host || ', pid ' || w.pid || ')', '')
+                || coalesce(
+                    (
+                        select ' (' || w.host || ', pid ' || w.pid || ')'
+                        from pgq.workers as w
+                        where w.id = j.worker_id
+                    ),
+                    ''
+                )
                 || case when o.orphaned then '' else ' may still run it' end as error
         from pgq.jobs as j
-        left join pgq.workers as w on w.id = j.worker_id
         cross join lateral (
-            select w.id is null or w.died_at is not null or w.stopped_at is not null as orphaned
+            select not exists (
+                select from pgq.workers as w
+                where w.id = j.worker_id and w.died_at is null and w.stopped_at is null
+            ) as orphaned
         ) as o
         where j.id = any (p_ids) and j.shard = 0
     ),

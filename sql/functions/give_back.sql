@@ -4,7 +4,8 @@
 -- backoff after later ones; it fails when its attempts are used up, and is cancelled if it was
 -- asked to be. It forgets its worker, so that a late finish is told that its lease was lost.
 -- Takes: the ids. Returns: a row a job.
--- Locks: the throughput rows of this backend's slot. Relies on: jobs_pkey.
+-- Locks: the throughput rows of this backend's slot. Relies on: jobs_pkey, workers_pkey,
+-- workers_living.
 create or replace function pgq.give_back(p_ids bigint[])
 returns table (job_id bigint, queue text, kind text, worker_id bigint, status text)
 language plpgsql
@@ -26,11 +27,20 @@ begin
                 else 'pending'
             end as status,
             'worker lost' || coalesce(': w-' || j.worker_id, '')
-                || coalesce(' (' || w.host || ', pid ' || w.pid || ')', '') as error
+                || coalesce(
+                    (
+                        select ' (' || w.host || ', pid ' || w.pid || ')'
+                        from pgq.workers as w
+                        where w.id = j.worker_id
+                    ),
+                    ''
+                ) as error
         from pgq.jobs as j
-        left join pgq.workers as w on w.id = j.worker_id
         where j.id = any (p_ids) and j.shard = 0 and j.lease is not null
-            and (w.id is null or w.died_at is not null or w.stopped_at is not null)
+            and not exists (
+                select from pgq.workers as w
+                where w.id = j.worker_id and w.died_at is null and w.stopped_at is null
+            )
     ),
     changed as (
         update pgq.jobs as j

@@ -13,7 +13,7 @@
 -- another reaper gave back and a live worker claimed meanwhile would be read as it is now beside
 -- the workers as they were, and that worker be taken for unknown.
 -- Relies on: jobs_running, in its order (to want the order of id would be an invitation to walk
--- jobs_pkey over every finished job), then jobs_pkey.
+-- jobs_pkey over every finished job), then jobs_pkey; workers_living, since the dead may be many.
 create or replace function pgq.give_back_lost(p_limit integer, p_refused_before timestamptz)
 returns table (
     job_id bigint, queue text, kind text, worker_id bigint, status text, error text
@@ -40,9 +40,11 @@ begin
     v_ids := array(
         select j.id
         from pgq.jobs as j
-        left join pgq.workers as w on w.id = j.worker_id
         where j.shard = 0 and j.status = 'running'
-            and (w.id is null or w.died_at is not null or w.stopped_at is not null)
+            and not exists (
+                select from pgq.workers as w
+                where w.id = j.worker_id and w.died_at is null and w.stopped_at is null
+            )
             and not exists (
                 select from pgq.refusals as r
                 where r.job_id = j.id and r.shard = 0 and r.refused_at >= p_refused_before
