@@ -267,8 +267,12 @@ class Heartbeat:
         more = True
         while more and not self._stop.is_set():
             reaped = self._lifeline.run(calls.reap(limit=REAP_LIMIT, watcher=self.worker_id))
-            for worker_id, jobs in Counter(job.worker_id for job in reaped).items():
+            back = Counter(job.worker_id for job in reaped if job.error is None)
+            for worker_id, jobs in back.items():
                 log.warning("dead worker's jobs given back", worker=f"w-{worker_id}", jobs=jobs)
+            for job in reaped:
+                if job.error is not None:
+                    log.error("job not given back", job=job.job_id, error=job.error)
             more = len(reaped) == REAP_LIMIT
             if more:
                 self._beat()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pgq.errors import UsageError
-from pgq_cli.options import duration, new_app
+from pgq_cli.options import Embedded, duration, new_app
 
 if TYPE_CHECKING:
     from pgq.worker import Options
@@ -115,9 +115,6 @@ Format = Annotated[
     LogFormat, typer.Option(envvar="PGQ_LOG_FORMAT", help="Form of the log, on stderr.")
 ]
 Level = Annotated[LogLevel, typer.Option(envvar="PGQ_LOG_LEVEL", help="What is logged.")]
-Embedded = Annotated[
-    bool, typer.Option("--embedded", help="Work on the private server (pgq server).")
-]
 
 
 @app.command()

@@ -122,6 +122,18 @@ create table pgq.workers (
     constraint workers_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
+-- Who lives; the others are forgotten after a day.
+create index workers_living on pgq.workers (id) where died_at is null and stopped_at is null;
+
+-- Jobs of dead workers that the database refused to give back, and why; see pgq.give_back_lost.
+create table pgq.refusals (
+    job_id bigint not null,
+    shard smallint not null default 0,
+    refused_at timestamptz not null default now(),
+    error text not null,
+    constraint refusals_pkey primary key (job_id, shard)
+);
+
 create table pgq.queues (
     queue text not null,
     visibility_timeout interval not null default interval '60 seconds',

@@ -132,6 +132,8 @@ def use_as_operator(queue: Queue, done: list[ClaimedJob], within: Callable[..., 
     conn = queue.conn
     with within(conn, "requeue"):
         jobs.requeue(conn, *[job.id for job in done])
+    with within(conn, "kill"):
+        jobs.kill(conn, *[job.id for job in done])
     with within(conn, "cancel"):
         jobs.cancel(conn, *[job.id for job in done])
     with within(conn, "enqueue"):
