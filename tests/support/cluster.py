@@ -68,6 +68,11 @@ class Cluster:
         """A superuser's way in over the socket, without a password."""
         return f"postgresql://postgres@/{database}?host={self.home}&port={self.port}"
 
+    @property
+    def started(self) -> bool:
+        """Whether there is a server."""
+        return (self.data / "postmaster.pid").exists()
+
     def restart(self, mode: Literal["fast", "immediate"] = "fast") -> None:
         """Stop and start on the same address; `immediate` is a crash."""
         self.stop(mode)
