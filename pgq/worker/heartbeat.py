@@ -25,6 +25,7 @@ from pgq.reach import Reach, reach
 from pgq.runner.interrupt import Interrupt, clock
 from pgq.worker import log
 from pgq.worker.lifeline import Lifeline
+from pgq.worker.standin import Pulse, State
 
 PERIOD = 2.0
 """Seconds between two beats; well below the 4 after which a worker is looked at."""
@@ -85,6 +86,7 @@ class Heartbeat:
         """By lease: the latest word of each job that said something since the last beat."""
         self.worker_id = 0
         self.draining = False
+        self._pulse = Pulse(dsn, self._state)
 
     def connect(self) -> int | None:
         """Connect, and take the lock; gives its key, or None through a pooler."""
@@ -98,9 +100,11 @@ class Heartbeat:
         self._lifeline.listen(worker_id)
         self._thread = threading.Thread(target=self._guarded, name="pgq-heartbeat", daemon=True)
         self._thread.start()
+        self._pulse.start()
 
     def stop(self) -> None:
         """Beat no more, and release the lock."""
+        self._pulse.stop()
         self._stop.set()
         self._lifeline.waker.set()
         if self._thread is not None:
@@ -120,6 +124,9 @@ class Heartbeat:
     def note_progress(self, job: ClaimedJob, text: str) -> None:
         """Write this with the next beat."""
         self._progress[job.lease] = Progress(job, text)
+
+    def _state(self) -> State:
+        return State(self.worker_id, self._lifeline.lock_key, self.draining)
 
     def _guarded(self) -> None:
         try:

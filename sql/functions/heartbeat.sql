@@ -9,6 +9,7 @@
 -- is looked at again exactly when its 4 seconds are over, so that its jobs run again within 5.
 -- One that was silent itself for 6 seconds (a suspended host, a stalled server, a clock set forward)
 -- sees nobody overdue until it has watched for 4 seconds: the others were perhaps silent with it.
+-- Nor does a session younger than 5 seconds, which pgq.reap would not believe.
 -- Locks: the worker's own row. Relies on: jobs_running.
 create or replace function pgq.heartbeat(
     p_worker_id bigint,
@@ -63,7 +64,12 @@ begin
         extract(epoch from min(l.left_over) filter (where l.left_over > interval '0'))::double precision,
         pgq.forgiven_silence(v_queues)
     from (
-        select greatest(interval '4 seconds' - s.silent, v_blind) as left_over
+        select
+            greatest(
+                interval '4 seconds' - s.silent,
+                v_blind,
+                interval '5 seconds' - pgq.session_age()
+            ) as left_over
         from pgq.silent_workers() as s
     ) as l;
 end
