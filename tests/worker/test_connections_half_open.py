@@ -16,7 +16,9 @@ LOOPS = ("claim", "finish", "heartbeat")
 RESTS: LiteralString = (
     "select bool_or(state = 'idle' and query like '%%pgq.claim(%%') from pg_stat_activity"
     " where datname = current_database() and application_name = 'pgq worker claim'"
+    " and state_change < now() - interval '0.3 seconds'"
 )
+"""Whether the claim loop is in one of its longer rests."""
 
 
 @pytest.mark.parametrize("requests", [True, False], ids=["nothing passes", "replies stay"])
