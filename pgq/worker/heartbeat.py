@@ -6,6 +6,7 @@ is neither lock nor channel: then the beats alone tell that the worker lives (fo
 timeout), and it finds its jobs by polling.
 """
 
+import contextlib
 import random
 import threading
 from collections import Counter
@@ -19,7 +20,7 @@ from pgq import db
 from pgq.calls import Call
 from pgq.calls import workers as calls
 from pgq.calls.jobs import Progress, note_progress
-from pgq.errors import PgqError, Unavailable
+from pgq.errors import Conflict, PgqError, Unavailable
 from pgq.model import ClaimedJob
 from pgq.reach import Reach, reach
 from pgq.runner.interrupt import Interrupt, clock
@@ -237,7 +238,8 @@ class Heartbeat:
         if clock() >= self._upkeep_at:
             self._upkeep_at = clock() + UPKEEP * random.uniform(0.8, 1.2)
             self._reap()
-            self._lifeline.run(calls.tidy())
+            with contextlib.suppress(Conflict):
+                self._lifeline.run(calls.tidy())
 
     def _rest(self, beat: calls.Beat) -> None:
         """Wait for the next beat, and look for the dead on the way."""
@@ -251,6 +253,12 @@ class Heartbeat:
             self._pause(PERIOD)
 
     def _reap(self) -> None:
+        try:
+            self._give_back()
+        except Conflict as error:  # the table is locked as a whole: at the next beat
+            log.info("nothing reaped now", error=str(error))
+
+    def _give_back(self) -> None:
         more = True
         while more and not self._stop.is_set():
             reaped = self._lifeline.run(calls.reap(limit=REAP_LIMIT, watcher=self.worker_id))

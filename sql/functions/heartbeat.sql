@@ -48,13 +48,21 @@ begin
     where w.id = p_worker_id and w.died_at is null and w.stopped_at is null
     returning w.queues, w.watching_since + interval '4 seconds' - now() into v_queues, v_blind;
 
-    select
-        coalesce(array_agg(j.id) filter (where j.kill_requested_at is null), '{}'),
-        coalesce(array_agg(j.id) filter (where j.kill_requested_at is not null), '{}')
-    into v_cancelled, v_killed
-    from pgq.jobs as j
-    where j.queue = any (v_queues) and j.worker_id = p_worker_id
-        and j.status = 'running' and j.cancel_requested_at is not null;
+    -- A lock on the whole table (vacuum full, an alter table) must not keep workers from beating.
+    begin
+        perform set_config('lock_timeout', '300ms', true);
+        select
+            coalesce(array_agg(j.id) filter (where j.kill_requested_at is null), '{}'),
+            coalesce(array_agg(j.id) filter (where j.kill_requested_at is not null), '{}')
+        into v_cancelled, v_killed
+        from pgq.jobs as j
+        where j.queue = any (v_queues) and j.worker_id = p_worker_id
+            and j.status = 'running' and j.cancel_requested_at is not null;
+    exception
+        when lock_not_available then
+            v_cancelled := '{}';
+            v_killed := '{}';
+    end;
 
     return query select
         v_queues is not null,

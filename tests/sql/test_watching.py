@@ -7,6 +7,7 @@ import pytest
 
 from pgq import db
 from pgq.calls import workers as calls
+from pgq.errors import Conflict
 from tests.support import jobs
 from tests.support.jobs import Connection
 
@@ -116,3 +117,15 @@ def test_a_young_session_is_told_when_it_may_judge(
         assert heard.reap_in is not None
         assert 4 < heard.reap_in < 5
         assert jobs.row(elder, orphan)["status"] == "running"
+
+
+def test_a_reaper_does_not_hold_workers_while_the_table_is_locked(
+    elder: Connection, shared: str, watcher: int, orphan: int
+) -> None:
+    with psycopg.connect(shared) as altering:
+        altering.execute("lock table pgq.jobs in access exclusive mode")
+        with pytest.raises(Conflict):
+            reap_as(elder, watcher)
+        assert beat(elder, watcher).alive
+
+    assert reap_as(elder, watcher) == {orphan: "pending"}
