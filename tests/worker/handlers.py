@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pgq
+from tests.support import diary
 
 app = pgq.App()
 
@@ -33,6 +34,21 @@ async def hold(job: pgq.Job) -> None:
     desk(f"started-{job.attempt}").touch()
     while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
         await asyncio.sleep(0.01)
+
+
+@app.job("keep a diary")
+async def keep_a_diary(job: pgq.Job) -> None:
+    """Note when it begins and ends; run until there is a file `go`."""
+    with diary.noted(desk("diary"), job.id):
+        while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
+            await asyncio.sleep(0.01)
+
+
+@app.job("note and linger")
+async def note_and_linger(job: pgq.Job) -> None:
+    """Note when it begins and ends; take a moment."""
+    with diary.noted(desk("diary"), job.id):
+        await asyncio.sleep(0.05)
 
 
 @app.job("hold a thread")
