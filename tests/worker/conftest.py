@@ -1,5 +1,6 @@
 """What tests of the worker share: the queue they fill, and ways to have it worked off."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,7 +9,9 @@ import psycopg
 import pytest
 
 import pgq
-from tests.support import jobs, workers
+from pgq import migrate
+from tests.support import cluster, jobs, workers
+from tests.support.cluster import Cluster
 from tests.support.jobs import Connection, Row
 from tests.support.workers import Workers
 
@@ -59,4 +62,16 @@ def _limits(options: dict[str, Any]) -> dict[str, Any]:
 def fleet(shared: str, tmp_path: Path) -> Iterator[Workers]:
     """Starts `pgq worker` processes on the shared database; handlers find `tmp_path` in DESK."""
     with workers.starting(shared, {"DESK": str(tmp_path)}) as started:
+        yield started
+
+
+@pytest.fixture
+def own() -> Iterator[Cluster]:
+    """A server of the test's own, to stop, with the schema in its database `postgres`."""
+    with cluster.running(int(os.environ.get("PGQ_TEST_PG", "18"))) as started:
+        with psycopg.connect(started.dsn(), autocommit=True) as conn:
+            # A crash must forget nothing that was committed.
+            conn.execute("alter database postgres set synchronous_commit = on")
+            conn.execute("alter database postgres set search_path = ''")
+            migrate.install(conn)
         yield started
