@@ -14,7 +14,7 @@ from signal import SIGCONT, SIGSTOP
 import psycopg
 import pytest
 
-from tests.support import jobs, workers
+from tests.support import jobs, processes, workers
 from tests.support.cluster import Cluster
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
@@ -75,9 +75,9 @@ def test_workers_that_were_suspended_together_do_not_bury_one_another(
         worker.send(SIGCONT)
         wait_until(
             queue,
-            "select beat_at > now() - interval '3 s' and beat_at - watching_since > %s * interval '1 s'"
+            "select beat_at > now() - interval '3 s' and beat_at - watching_since > %s"
             " from pgq.workers where id = %s",
-            seconds,
+            timedelta(seconds=seconds),
             worker.id,
         )
     (tmp_path / "go").touch()
@@ -91,7 +91,7 @@ def standing_still(own: Cluster) -> Iterator[None]:
     """Every process of a server is stopped while the block runs."""
     postmaster = int((own.data / "postmaster.pid").read_text().split()[0])
     os.kill(postmaster, SIGSTOP)
-    children = [pid for pid in _processes() if _parent(pid) == postmaster]
+    children = processes.children(postmaster)
     for pid in children:
         os.kill(pid, SIGSTOP)
     try:
@@ -99,18 +99,6 @@ def standing_still(own: Cluster) -> Iterator[None]:
     finally:
         for pid in (*children, postmaster):
             os.kill(pid, SIGCONT)
-
-
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _parent(pid: int) -> int | None:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return int(status.rpartition(")")[2].split()[1])
 
 
 def test_a_server_that_stood_still_costs_nobody_his_life(own: Cluster, tmp_path: Path) -> None:
