@@ -3,7 +3,9 @@
 Nothing here knows what a statement means, and nothing above here catches a psycopg error.
 """
 
+import contextlib
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
@@ -151,6 +153,19 @@ def connect_errors(dsn: str) -> Iterator[None]:
             f"cannot connect to {describe(dsn)}: {reason or 'no reason given'}: "
             "check the DSN, the password, and that the server runs"
         ) from None
+
+
+def cut(conn: AnyConnection) -> None:
+    """Break this connection beneath whoever waits for an answer on it, in any thread or task.
+
+    The wait ends with ConnectionLost. It is for a server that does not answer: a half-open
+    connection looks healthy to the kernel, and the driver waits on it for ever.
+    """
+    with (
+        contextlib.suppress(OSError, psycopg.Error),
+        socket.socket(fileno=os.dup(conn.fileno())) as shared,
+    ):
+        shared.shutdown(socket.SHUT_RDWR)
 
 
 def run(conn: psycopg.Connection[Any], call: Call[T]) -> T:

@@ -128,6 +128,6 @@ def backend_pid() -> Call[int]:
     return Call("read_backend_pid", {}, scalar)
 
 
-def use_read_committed() -> Call[None]:
-    """See what others commit between the statements of this session."""
-    return Call("use_read_committed", {}, nothing)
+def prepare_session() -> Call[None]:
+    """Settings for a session of a worker's own."""
+    return Call("prepare_session", {}, nothing)

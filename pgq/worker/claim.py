@@ -16,7 +16,6 @@ from pgq.calls.workers import outwait_claims, set_waiting
 from pgq.errors import Conflict, ConnectionLost, Unavailable
 from pgq.model import ClaimedJob, HandedBack
 from pgq.runner.interrupt import clock
-from pgq.worker import log
 from pgq.worker.lane import Lane, Take
 from pgq.worker.link import FIRST_WAIT, Link, next_wait
 
@@ -59,6 +58,8 @@ class ClaimLoop:
         self._waiting = False
         self._woken = False
         self._working_since: float | None = None
+        self.turned_at = clock()
+        """When the loop last came round, which it does every few seconds even when all is full."""
         self.drained = asyncio.Event()
         """Set when full looks found nothing due and nothing is held; for --drain."""
 
@@ -73,6 +74,11 @@ class ClaimLoop:
         if self._crowded and any(lane.room() for lane in self._crowded):
             self._news.set()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether stop() was called."""
+        return self._stopping
+
     def stop(self) -> None:
         """Claim nothing more; run() ends soon, when the claim under way is answered."""
         self._stopping = True
@@ -85,6 +91,7 @@ class ClaimLoop:
         rest = FIRST_LOOK
         again = False
         while not self._stopping:
+            self.turned_at = clock()
             self._news.clear()
             self._room.clear()
             self._hand_back_stale()
@@ -180,8 +187,6 @@ class ClaimLoop:
                     return None
                 look = await self.link.run_once(call)
             except (Unavailable, Conflict) as error:
-                if not lost:
-                    log.warning("database lost", loop="claim", error=str(error))
                 lost = True
                 unheard = unheard or isinstance(error, ConnectionLost)
                 if self._stopping and not unheard:
@@ -189,8 +194,6 @@ class ClaimLoop:
                 await asyncio.sleep(wait * random.uniform(0.5, 1.0))
                 wait = next_wait(wait)
             else:
-                if lost:
-                    log.info("database back", loop="claim")
                 return look
 
     async def _give_back_unheard(self) -> None:

@@ -50,6 +50,11 @@ class FinishLoop:
             self._news.set()
             self._clear.clear()
 
+    @property
+    def refused(self) -> int:
+        """How many outcomes the database refuses whatever is tried."""
+        return len(self._stuck)
+
     async def flushed(self) -> None:
         """Wait until everything reported so far is written."""
         await self._clear.wait()
