@@ -24,10 +24,11 @@ class Ending:
         self._signals = 0
 
     def listen(self) -> None:
-        """Hear signals."""
+        """Hear signals; but SIGHUP stays ignored where it is, as under nohup."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self._on_signal, number)
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: int) -> None:
         name = signal.Signals(number).name
