@@ -22,6 +22,7 @@ class Ending:
         self.hurry = asyncio.Event()
         self.exit_code = 0
         self._signals = 0
+        self._hung_up = False
 
     def listen(self) -> None:
         """Hear signals; but SIGHUP stays ignored where it is, as under nohup."""
@@ -31,6 +32,10 @@ class Ending:
                 loop.add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: int) -> None:
+        if number == signal.SIGHUP:
+            if self._hung_up:  # a terminal that closes sends it, and so does the shell in it
+                return
+            self._hung_up = True
         name = signal.Signals(number).name
         self._signals += 1
         if self._signals == 1:

@@ -75,6 +75,23 @@ def test_what_an_init_system_does_when_a_drain_takes_too_long_costs_one_attempt(
     assert (row["attempts"], row["losses"]) == (2, 1)
 
 
+def test_a_hangup_that_comes_twice_is_one_signal(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    """As from a terminal that closes, and from the shell in it."""
+    job_id = jobs.enqueue(queue, "hold")
+    worker = fleet.start(*APP)
+    appears(tmp_path / "started-1")
+
+    worker.send(SIGHUP)
+    worker.seen("draining", signal="SIGHUP")
+    worker.send(SIGHUP)
+    (tmp_path / "go").touch()
+
+    assert worker.ended() == 0
+    assert jobs.row(queue, job_id)["status"] == "done"
+
+
 def test_a_hangup_that_was_ignored_from_the_start_stays_ignored(
     queue: Connection, fleet: Workers, tmp_path: Path
 ) -> None:
