@@ -54,6 +54,8 @@ def test_rolling_restarts_lose_nothing_and_charge_nothing(
     options = () if grace is None else ("--grace", grace)
     crew: list[WorkerProcess] = [fleet.start(*role, *options) for role in CREW]
     stopped: list[WorkerProcess] = []
+    for worker in crew:
+        worker.seen("worker started")
     with load(shared):
         for turn in range(RESTARTS):
             place = turn % len(CREW)
