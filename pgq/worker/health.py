@@ -44,7 +44,7 @@ class Health:
         for link in (self._claiming.link, self._finishing.link):
             failing = link.trouble(now)
             if failing is not None and failing[0] > FAILING:
-                found.append(f"{link.name} has failed for {failing[0]:.0f} s: {failing[1]}")
+                found.append(f"{link.name} has not worked for {failing[0]:.0f} s: {failing[1]}")
         if self._finishing.refused:
             found.append(f"the database refuses the outcome of {self._finishing.refused} jobs")
         return found

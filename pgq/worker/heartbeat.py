@@ -6,6 +6,7 @@ is neither lock nor channel: then the beats alone tell that the worker lives (fo
 timeout), and it finds its jobs by polling.
 """
 
+import contextlib
 import random
 import threading
 from collections import Counter
@@ -19,12 +20,13 @@ from pgq import db
 from pgq.calls import Call
 from pgq.calls import workers as calls
 from pgq.calls.jobs import Progress, note_progress
-from pgq.errors import PgqError, Unavailable
+from pgq.errors import Conflict, PgqError, Unavailable
 from pgq.model import ClaimedJob
 from pgq.reach import Reach, reach
 from pgq.runner.interrupt import Interrupt, clock
 from pgq.worker import log
 from pgq.worker.lifeline import Lifeline
+from pgq.worker.standin import Pulse, State
 
 PERIOD = 2.0
 """Seconds between two beats; well below the 4 after which a worker is looked at."""
@@ -85,6 +87,7 @@ class Heartbeat:
         """By lease: the latest word of each job that said something since the last beat."""
         self.worker_id = 0
         self.draining = False
+        self._pulse = Pulse(dsn, self._state)
 
     def connect(self) -> int | None:
         """Connect, and take the lock; gives its key, or None through a pooler."""
@@ -98,9 +101,11 @@ class Heartbeat:
         self._lifeline.listen(worker_id)
         self._thread = threading.Thread(target=self._guarded, name="pgq-heartbeat", daemon=True)
         self._thread.start()
+        self._pulse.start()
 
     def stop(self) -> None:
         """Beat no more, and release the lock."""
+        self._pulse.stop()
         self._stop.set()
         self._lifeline.waker.set()
         if self._thread is not None:
@@ -120,6 +125,9 @@ class Heartbeat:
     def note_progress(self, job: ClaimedJob, text: str) -> None:
         """Write this with the next beat."""
         self._progress[job.lease] = Progress(job, text)
+
+    def _state(self) -> State:
+        return State(self.worker_id, self._lifeline.lock_key, self.draining)
 
     def _guarded(self) -> None:
         try:
@@ -230,7 +238,8 @@ class Heartbeat:
         if clock() >= self._upkeep_at:
             self._upkeep_at = clock() + UPKEEP * random.uniform(0.8, 1.2)
             self._reap()
-            self._lifeline.run(calls.tidy())
+            with contextlib.suppress(Conflict):
+                self._lifeline.run(calls.tidy())
 
     def _rest(self, beat: calls.Beat) -> None:
         """Wait for the next beat, and look for the dead on the way."""
@@ -244,6 +253,12 @@ class Heartbeat:
             self._pause(PERIOD)
 
     def _reap(self) -> None:
+        try:
+            self._give_back()
+        except Conflict as error:  # the table is locked as a whole: at the next beat
+            log.info("nothing reaped now", error=str(error))
+
+    def _give_back(self) -> None:
         more = True
         while more and not self._stop.is_set():
             reaped = self._lifeline.run(calls.reap(limit=REAP_LIMIT, watcher=self.worker_id))

@@ -42,14 +42,15 @@ class Link:
         self.name = name
         self._conn: psycopg.AsyncConnection[Any] | None = None
         self._failing: tuple[float, str] | None = None
+        self._asked_at: float | None = None
         self._said = False
 
     def trouble(self, now: float) -> tuple[float, str] | None:
-        """For how many seconds its calls have failed now, and why; None if the last one did not."""
-        if self._failing is None:
-            return None
-        since, why = self._failing
-        return now - since, why
+        """For how many seconds it has not worked now, and why; None if it works."""
+        failing, asked_at = self._failing, self._asked_at
+        if failing is not None:
+            return now - failing[0], failing[1]
+        return None if asked_at is None else (now - asked_at, "no answer yet")
 
     async def run(self, call: Call[T]) -> T:
         """Run a call, reconnecting and sending it again until it is answered.
@@ -83,13 +84,17 @@ class Link:
         return answer
 
     async def run_if_open(self, call: Call[T]) -> T:
-        """Run a call on the connection that is open now; Unavailable if there is none."""
+        """Run a call on the connection that is open now, with patience of the caller's.
+
+        Unavailable if there is none.
+        """
         if self._conn is None:
             raise Unavailable(f"the connection of the {self.name} loop is closed")
-        return await self._ask(self._conn, call)
+        return await db.run_async(self._conn, call)
 
     async def _ask(self, conn: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
         loop = asyncio.get_running_loop()
+        self._asked_at = clock()
         until = loop.time() + ANSWER
         late = loop.call_at(until, db.cut, conn)
         try:
@@ -100,6 +105,7 @@ class Link:
             raise
         finally:
             late.cancel()
+            self._asked_at = None
 
     def _note(self, error: PgqError) -> None:
         if self._failing is None:

@@ -254,14 +254,19 @@ class Worker:
 
     async def _farewell(self) -> None:
         await asyncio.to_thread(self._heartbeat.stop)
+        # With outcomes unwritten it is better found dead: others give the jobs back within seconds.
+        if not self._held:
+            await self._say_farewell()
+        await self._claiming.link.close()
+        await self._finishing.link.close()
+        self._crew.close()
+
+    async def _say_farewell(self) -> None:
         try:
             async with asyncio.timeout(FAREWELL):
                 await self._finishing.link.run_once(calls.stop(self._id))
         except (PgqError, TimeoutError) as error:
             log.warning("farewell not written", worker=self._name, error=str(error))
-        await self._claiming.link.close()
-        await self._finishing.link.close()
-        self._crew.close()
 
     def _report(self, job: ClaimedJob, verdict: Verdict) -> None:
         self._surrender.ended(job)

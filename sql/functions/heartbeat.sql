@@ -9,6 +9,7 @@
 -- is looked at again exactly when its 4 seconds are over, so that its jobs run again within 5.
 -- One that was silent itself for 6 seconds (a suspended host, a stalled server, a clock set forward)
 -- sees nobody overdue until it has watched for 4 seconds: the others were perhaps silent with it.
+-- Nor does a session younger than 5 seconds, which pgq.reap would not believe.
 -- Locks: the worker's own row. Relies on: jobs_running.
 create or replace function pgq.heartbeat(
     p_worker_id bigint,
@@ -47,13 +48,21 @@ begin
     where w.id = p_worker_id and w.died_at is null and w.stopped_at is null
     returning w.queues, w.watching_since + interval '4 seconds' - now() into v_queues, v_blind;
 
-    select
-        coalesce(array_agg(j.id) filter (where j.kill_requested_at is null), '{}'),
-        coalesce(array_agg(j.id) filter (where j.kill_requested_at is not null), '{}')
-    into v_cancelled, v_killed
-    from pgq.jobs as j
-    where j.queue = any (v_queues) and j.worker_id = p_worker_id
-        and j.status = 'running' and j.cancel_requested_at is not null;
+    -- A lock on the whole table (vacuum full, an alter table) must not keep workers from beating.
+    begin
+        perform set_config('lock_timeout', '300ms', true);
+        select
+            coalesce(array_agg(j.id) filter (where j.kill_requested_at is null), '{}'),
+            coalesce(array_agg(j.id) filter (where j.kill_requested_at is not null), '{}')
+        into v_cancelled, v_killed
+        from pgq.jobs as j
+        where j.queue = any (v_queues) and j.worker_id = p_worker_id
+            and j.status = 'running' and j.cancel_requested_at is not null;
+    exception
+        when lock_not_available then
+            v_cancelled := '{}';
+            v_killed := '{}';
+    end;
 
     return query select
         v_queues is not null,
@@ -63,7 +72,12 @@ begin
         extract(epoch from min(l.left_over) filter (where l.left_over > interval '0'))::double precision,
         pgq.forgiven_silence(v_queues)
     from (
-        select greatest(interval '4 seconds' - s.silent, v_blind) as left_over
+        select
+            greatest(
+                interval '4 seconds' - s.silent,
+                v_blind,
+                interval '5 seconds' - pgq.session_age()
+            ) as left_over
         from pgq.silent_workers() as s
     ) as l;
 end

@@ -10,7 +10,8 @@
 -- jobs. Jobs left running by workers that are marked dead, have stopped, or are unknown go too.
 -- Takes: how many jobs to give back at most; call again while it returns that many. And the worker
 -- that reaps (null: somebody else).
--- Refuses: any isolation but READ COMMITTED.
+-- Refuses: any isolation but READ COMMITTED. Gives up (55P03) when the table is locked as a whole:
+-- it must not hold the rows of workers, who cannot beat meanwhile, and judge them later.
 -- Returns: a row a job given back, with its worker and what became of it.
 -- Locks: worker rows in order of id, their advisory locks, then job rows, waiting for none of
 -- them; then the throughput rows of this backend's slot.
@@ -19,6 +20,7 @@ create or replace function pgq.reap(p_limit integer default 1000, p_watcher bigi
 returns table (job_id bigint, queue text, kind text, worker_id bigint, status text)
 language plpgsql
 set search_path = ''
+set lock_timeout = '1s'
 as $$
 declare
     v_worker record;
