@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pgq.calls import Call, Rows, nothing, scalar
@@ -121,6 +121,11 @@ def tidy() -> Call[None]:
 def lock(lock_key: int) -> Call[None]:
     """Take the session lock by which others see that this process lives."""
     return Call("lock_worker", {"lock_key": lock_key}, nothing)
+
+
+def server_clock() -> Call[datetime]:
+    """The time now, by the clock of the server."""
+    return Call("read_clock", {}, scalar)
 
 
 def backend_pid() -> Call[int]:

@@ -5,7 +5,7 @@ import os
 import signal
 
 from pgq.runner.interrupt import clock
-from pgq.worker import log
+from pgq.worker import log, supervisor
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -40,6 +40,7 @@ class Ending:
         self._signals += 1
         if self._signals == 1:
             log.info("draining: the next signal hands running jobs back", signal=name)
+            supervisor.stopping()
             self.stop.set()
         elif self._signals == 2:
             log.info("handing running jobs back: the next signal ends at once", signal=name)

@@ -72,6 +72,18 @@ class Options:
             )
 
     @property
+    def doubts(self) -> list[str]:
+        """What is allowed and most likely a mistake, a line each."""
+        handlers = self.app.handlers if self.app else {}
+        meant = {*handlers, *(handler.queue for handler in handlers.values())}
+        return [
+            f"{option} {name!r} is one name with a comma in it: give {option} once for each"
+            for option, names in (("--queue", self.queues), ("--kind", self.kinds))
+            for name in names
+            if "," in name and name not in meant
+        ]
+
+    @property
     def served_queues(self) -> list[str]:
         """The queues to look into, each once."""
         if self.queues:

@@ -59,6 +59,7 @@ class Cluster:
     data: Path
     port: int
     account: str | None
+    environment: Mapping[str, str]
 
     def dsn(self, database: str = "postgres") -> str:
         """A superuser's way in over the socket, without a password."""
@@ -94,7 +95,7 @@ class Cluster:
         command = [str(self.prefix / "bin" / program), "--pgdata", str(self.data), *arguments]
         done = subprocess.run(
             command, check=False, cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, env=_environment(), **_identity(self.account),
+            text=True, env={**_environment(), **self.environment}, **_identity(self.account),
         )  # fmt: skip
         if done.returncode:
             log = self.home / "log"
@@ -103,13 +104,19 @@ class Cluster:
 
 
 @contextmanager
-def running(version: int) -> Iterator[Cluster]:
-    """A new server of this major version, gone when the block ends, however it ends."""
+def running(version: int, **environment: str) -> Iterator[Cluster]:
+    """A new server of this major version, gone when the block ends, however it ends.
+
+    `environment`: variables for the server's processes.
+    """
     programs = binaries.find(version)
     account = _account()
     with _folders(account) as (home, data):
         prefix = _runnable(programs, home, account)
-        cluster = Cluster(prefix=prefix, home=home, data=data, port=_free_port(), account=account)
+        cluster = Cluster(
+            prefix=prefix, home=home, data=data, port=_free_port(), account=account,
+            environment=environment,
+        )  # fmt: skip
         cluster.initialise()
         cluster.start()
         yield cluster

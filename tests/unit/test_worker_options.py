@@ -79,3 +79,16 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
 def test_a_kind_without_a_handler_is_refused(app: pgq.App) -> None:
     with pytest.raises(UsageError, match="no handler for kind 'fax'; it has mail, note, resize"):
         Options("", app=app, kinds=["mail", "fax"])
+
+
+def test_a_name_with_a_comma_is_doubted_unless_a_handler_has_it(app: pgq.App) -> None:
+    @app.job("odd", queue="x,y")
+    def odd() -> None: ...
+
+    assert Options("", app=app, queues=["letters", "x,y"]).doubts == []
+    assert Options("", app=app, queues=["letters,pictures"]).doubts == [
+        "--queue 'letters,pictures' is one name with a comma in it: give --queue once for each"
+    ]
+    assert Options("", command="true", kinds=["a,b"]).doubts == [
+        "--kind 'a,b' is one name with a comma in it: give --kind once for each"
+    ]

@@ -1,13 +1,15 @@
 """What terminals and init systems send, and to whom: first signals reach no command of a worker."""
 
+import contextlib
 import os
+import socket
 from pathlib import Path
 from signal import SIG_IGN, SIGHUP, SIGINT, SIGKILL, SIGTERM, Signals, signal
 
 import pytest
 
-from tests.support import jobs
-from tests.support.databases import wait_until
+from tests.support import jobs, workers
+from tests.support.databases import PATIENCE, wait_until
 from tests.support.jobs import Connection
 from tests.support.lifelines import lifeline
 from tests.support.processes import descendants
@@ -64,7 +66,8 @@ def test_what_an_init_system_does_when_a_drain_takes_too_long_costs_one_attempt(
         worker.send(SIGTERM)
         worker.seen("draining")
         for pid in (worker.pid, *descendants(worker.pid)):
-            os.kill(pid, SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it lived for a moment
+                os.kill(pid, SIGKILL)
         assert worker.ended() == -SIGKILL
         assert line.heard() == ""
 
@@ -73,6 +76,25 @@ def test_what_an_init_system_does_when_a_drain_takes_too_long_costs_one_attempt(
     wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
     row = jobs.row(queue, job_id)
     assert (row["attempts"], row["losses"]) == (2, 1)
+
+
+def test_an_init_system_is_told_when_the_worker_is_ready_and_when_it_drains(
+    queue: Connection, shared: str, tmp_path: Path
+) -> None:
+    address = str(tmp_path / "notify")
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard,
+        workers.starting(shared, {"NOTIFY_SOCKET": address}) as fleet,
+    ):
+        heard.bind(address)
+        heard.settimeout(PATIENCE)
+        worker = fleet.start("--exec", "true")
+        assert heard.recv(100) == b"READY=1"
+        assert jobs.value(queue, "select count(*) from pgq.workers") == 1
+
+        worker.send(SIGTERM)
+        assert heard.recv(100) == b"STOPPING=1"
+        assert worker.ended() == 0
 
 
 def test_a_hangup_that_comes_twice_is_one_signal(
