@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from pgq.client import check
 from pgq.errors import UsageError
-from pgq.model import MAX_NAME
+from pgq.model import NewJob
 from pgq.registry import App
 from pgq.registry.app import Isolation
 from pgq.worker import log
@@ -57,9 +58,10 @@ class Options:
     def _check_names(self) -> None:
         if self.command is not None and not self.command.strip():
             raise UsageError("--exec: give a command")
-        for name in (*self.queues, *self.kinds):
-            if not 1 <= len(name) <= MAX_NAME:
-                raise UsageError(f"queues and kinds have 1 to {MAX_NAME} characters")
+        for queue in self.queues:
+            check(NewJob("any", {}, queue=queue))
+        for kind in self.kinds:
+            check(NewJob(kind, {}))
 
     def _check_kinds(self, app: App) -> None:
         if not app.handlers:
