@@ -59,12 +59,6 @@ async def compute(seconds: float) -> None:
         pass
 
 
-@app.job("hold the interpreter")
-async def hold_the_interpreter(seconds: float) -> None:
-    """Let no other Python code run in the process, as a long call into C code does."""
-    ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
-
-
 @app.job("spawn and hold")
 async def spawn_and_hold(job: pgq.Job) -> None:
     """Start children that live on, with every descriptor they can get; then wait for `go`."""

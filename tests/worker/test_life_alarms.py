@@ -40,7 +40,7 @@ def lost(conn: Connection) -> tuple[int, int]:
     return dead, taken
 
 
-@pytest.mark.parametrize("kind", ["sleep", "compute", "hold the interpreter"])
+@pytest.mark.parametrize("kind", ["sleep", "compute"])
 def test_a_handler_that_lets_nothing_else_happen_is_not_taken_for_dead(
     queue: Connection, fleet: Workers, kind: str
 ) -> None:
