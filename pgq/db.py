@@ -45,8 +45,12 @@ WATCHFUL = {
 }
 """What makes a connection whose other end vanished without a word end after about 15 seconds."""
 
+_QUEUE = "queue: give 1 to 200 characters"
+_MAX_ATTEMPTS = "max_attempts: give a number from 1 to 1000000"
+_TIMEOUT = "timeout: give a duration above 0 and at most 3650 days"
 _CONSTRAINTS = {
-    "jobs_queue": "queue: give 1 to 200 characters",
+    "jobs_queue": _QUEUE,
+    "kinds_queue": _QUEUE,
     "jobs_kind": "kind: give 1 to 200 characters",
     "jobs_unique_key_length": "unique key: give 1 to 500 characters",
     "jobs_payload": "payload: must be a JSON object",
@@ -54,10 +58,15 @@ _CONSTRAINTS = {
         "payload: larger than the database allows (pgq.max_payload_bytes, by default 1048576 "
         "bytes): store the data elsewhere and enqueue a reference to it"
     ),
-    "jobs_max_attempts": "max_attempts: give a number from 1 to 1000000",
+    "jobs_max_attempts": _MAX_ATTEMPTS,
+    "kinds_max_attempts": _MAX_ATTEMPTS,
     "jobs_scheduled_at": "scheduled_at: give a time between the years 1900 and 9998",
-    "jobs_timeout": "timeout: give a duration above 0 and at most 3650 days",
+    "jobs_timeout": _TIMEOUT,
+    "kinds_timeout": _TIMEOUT,
     "jobs_shard": "shard: must be 0",
+    "queues_visibility_timeout": (
+        "visibility timeout: give at least 10 seconds, since a worker shows every 2 that it lives"
+    ),
 }
 
 

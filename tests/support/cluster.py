@@ -63,6 +63,7 @@ class Cluster:
     data: Path
     port: int
     account: str | None
+    environment: Mapping[str, str]
 
     def dsn(self, database: str = "postgres") -> str:
         """A superuser's way in over the socket, without a password."""
@@ -118,7 +119,7 @@ class Cluster:
         command = [str(self.prefix / "bin" / program), "--pgdata", str(self.data), *arguments]
         done = subprocess.run(
             command, check=False, cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, env=_environment(), **_identity(self.account),
+            text=True, env={**_environment(), **self.environment}, **_identity(self.account),
         )  # fmt: skip
         if done.returncode:
             log = self.home / "log"
@@ -127,25 +128,34 @@ class Cluster:
 
 
 @contextmanager
-def running(version: int, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+def running(
+    version: int,
+    settings: Mapping[str, str] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Cluster]:
     """A new server of this major version, gone when the block ends, however it ends.
 
-    Settings given here come on top of those that all test servers have.
+    Settings given here come on top of those that all test servers have. `environment`: variables
+    for the server's processes.
     """
-    with placed(version) as cluster:
+    with placed(version, environment) as cluster:
         cluster.initialise({**SETTINGS, **(settings or {})})
         cluster.start()
         yield cluster
 
 
 @contextmanager
-def placed(version: int) -> Iterator[Cluster]:
+def placed(version: int, environment: Mapping[str, str] | None = None) -> Iterator[Cluster]:
     """A server that is not made yet, only its place; whatever is made there goes with the block."""
     programs = binaries.find(version)
     account = _account()
     with _folders(account) as (home, data):
         prefix = _runnable(programs, home, account)
-        yield Cluster(prefix=prefix, home=home, data=data, port=_free_port(), account=account)
+        yield Cluster(
+            prefix=prefix, home=home, data=data, port=_free_port(), account=account,
+            environment=environment or {},
+        )  # fmt: skip
 
 
 @contextmanager
