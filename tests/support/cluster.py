@@ -37,6 +37,15 @@ SETTINGS: Mapping[str, str] = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
 }
+DURABLE: Mapping[str, str] = {
+    "autovacuum_naptime": "10s",
+    "deadlock_timeout": "1s",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+}
+"""As a server in production has it, for what is to show what a crash of it loses."""
+
 ACCESS = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 
 # Ends the server when the process that holds the other end of its standard input is gone, so
@@ -77,14 +86,14 @@ class Cluster:
         log = str(self.home / "log")
         self._run("pg_ctl", "start", "--wait", "--silent", "--log", log)
 
-    def initialise(self) -> None:
+    def initialise(self, settings: Mapping[str, str]) -> None:
         """Make the data folder; its settings go into the file, so that a restart keeps them."""
         self._run(
             "initdb", "--no-sync", "--no-instructions", "--username=postgres",
             "--encoding=UTF8", "--locale=C", "--auth=trust",
         )  # fmt: skip
         here = {"port": str(self.port), "unix_socket_directories": str(self.home)}
-        lines = [f"{name} = '{value}'\n" for name, value in {**SETTINGS, **here}.items()]
+        lines = [f"{name} = '{value}'\n" for name, value in {**settings, **here}.items()]
         with (self.data / "postgresql.conf").open("a") as config:
             config.writelines(lines)
         (self.data / "pg_hba.conf").write_text(ACCESS)
@@ -103,24 +112,27 @@ class Cluster:
 
 
 @contextmanager
-def running(version: int) -> Iterator[Cluster]:
-    """A new server of this major version, gone when the block ends, however it ends."""
+def running(version: int, *, durable: bool = False) -> Iterator[Cluster]:
+    """A new server of this major version, gone when the block ends, however it ends.
+
+    A durable one is on disk, and syncs every commit to it.
+    """
     programs = binaries.find(version)
     account = _account()
-    with _folders(account) as (home, data):
+    with _folders(account, "/var/tmp" if durable else _fast_folder()) as (home, data):
         prefix = _runnable(programs, home, account)
         cluster = Cluster(prefix=prefix, home=home, data=data, port=_free_port(), account=account)
-        cluster.initialise()
+        cluster.initialise({**SETTINGS, **DURABLE} if durable else SETTINGS)
         cluster.start()
         yield cluster
 
 
 @contextmanager
-def _folders(account: str | None) -> Iterator[tuple[Path, Path]]:
+def _folders(account: str | None, place: str) -> Iterator[tuple[Path, Path]]:
     """Private folders for socket and data, guarded: both and the server go with the block."""
     # Not below TMPDIR, which may be too long for a socket's path.
     home = Path(tempfile.mkdtemp(prefix="pgq-test-", dir="/tmp"))
-    data = Path(tempfile.mkdtemp(prefix="pgq-test-", dir=_fast_folder()))
+    data = Path(tempfile.mkdtemp(prefix="pgq-test-", dir=place))
     guard = ["/bin/sh", "-c", GUARD, "guard", str(data), str(home)]
     with subprocess.Popen(
         guard, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
