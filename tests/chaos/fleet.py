@@ -91,6 +91,7 @@ class Fleet:
 
     def _start(self, name: str) -> Running:
         own = {journal.FOLDER: str(self.folder), journal.PROCESS: name, app.DSN: self.direct}
+        own["PYTHONPATH"] = str(ROOT)  # the workers are of the tree that judges them
         environment = {key: value for key, value in os.environ.items() if key[:2] != "PG"}
         began = time.monotonic()
         with Path(self.folder, name).with_suffix(LOG).open("wb") as log:

@@ -192,7 +192,7 @@ class Timeline:
         yield start, last
 
     def _recovers(self, spell: Spell) -> float:
-        """Seconds after a spell until its process is of use to others: with a new session, or not."""
+        """Seconds after a spell until its process can help others: its session may be a new one."""
         kept = spell.session_ended is None and not self.timed_out(spell)
         return LAG if kept else RECONNECT + ELDER + LAG
 
