@@ -31,7 +31,7 @@ def _declared(timeline: Timeline, worker: Worker) -> Iterator[Violation]:
     if worker.died_at is None or process is None:
         return
     gone = timeline.gone(process) <= worker.died_at
-    if not gone and timeline.silenced(process, by=worker.died_at) is None:
+    if not gone and not timeline.might_die(process, worker.died_at):
         evidence = (
             f"w-{worker.id} at {worker.died_at:.3f}, alive until {timeline.gone(process):.3f}"
         )

@@ -135,6 +135,13 @@ class Timeline:
                 return spell
         return None
 
+    def might_die(self, process: str, at: float) -> bool:
+        """Whether others may declare this living process dead at this moment."""
+        return any(
+            spell.stopped and self._due(spell) <= at <= spell.end + LAG
+            for spell in self._spells[process]
+        )
+
     def timed_out(self, spell: Spell) -> bool:
         """Whether a spell was long enough for the visibility timeout."""
         return spell.end - spell.start + BEAT + LAG >= self.history.rules.visibility
