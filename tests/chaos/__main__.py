@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import report, run
+from tests.chaos import report, run, soak
 from tests.chaos.invariants import judge
 
 
@@ -22,6 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     commands = parser.add_subparsers(required=True)
     _chaos_options(commands.add_parser("chaos", help="kill, stop, crash; then judge the end state"))
+    _soak_options(commands.add_parser("soak", help="work for an hour; memory must stay flat"))
     options = parser.parse_args()
     code: int = options.command(options)
     return code
@@ -68,6 +69,25 @@ def chaos(options: argparse.Namespace) -> int:
         return 1
     shutil.rmtree(folder)
     return 0
+
+
+def _soak_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=soaked)
+    parser.add_argument("--minutes", type=float, default=60, help="how long (60)")
+    parser.add_argument("--rate", type=float, default=500, help="jobs a second (500)")
+    parser.add_argument("--every", type=float, default=10, help="seconds between samples (10)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+
+
+def soaked(options: argparse.Namespace) -> int:
+    """A soak."""
+    wanted = soak.Options(seconds=options.minutes * 60, rate=options.rate, every=options.every)
+    found = soak.run(wanted)
+    about = {"what": "soak", "minutes": options.minutes, "rate": options.rate}
+    found = about | found | {"versions": versions(found["versions"]["postgresql"])}
+    print(report.soak_text(found))
+    _write(found, options.json)
+    return 1 if found["violations"] else 0
 
 
 def versions(server: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from math import inf
+from signal import SIGTERM
 
 from tests.chaos.history import Process, Worker
 from tests.chaos.timeline import LAG, Timeline
@@ -57,7 +58,9 @@ def _ended(timeline: Timeline, process: Process) -> Iterator[Violation]:
     name, code = process.name, process.exit_code
     if process.ended is None or timeline.killed(name) < inf:
         return
-    told = timeline.told(name) < inf and code is not None and code >= 0
+    # Before it listens to signals one ends it, as it does any program.
+    orderly = code is not None and (code >= 0 or (process.ready is None and code == -SIGTERM))
+    told = timeline.told(name) < inf and orderly
     unreachable = process.ready is None and timeline.unreachable(process.began, process.ended)
     if not told and (not unreachable or process.ended - process.began > STARTING):
         yield of_process(Name.ENDED, name, f"exit code {code} at {process.ended:.3f}")

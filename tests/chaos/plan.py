@@ -21,6 +21,9 @@ class Fault(StrEnum):
     CRASH = "server crashed"
 
 
+LONGEST = 15.0
+"""Seconds that a fault lasts at most."""
+
 WEIGHTS = {
     Fault.KILL: 8,
     Fault.PAUSE: 3,
@@ -50,6 +53,8 @@ def deeds(seed: int, *, seconds: float, every: float) -> Sequence[Deed]:
     at = every
     while at < seconds:
         fault = first.pop(0) if first else dice.choices(*zip(*WEIGHTS.items(), strict=True))[0]
+        if fault is Fault.FREEZE and at + LONGEST > seconds:
+            fault = Fault.PAUSE  # it would outlast the run
         planned.append(Deed(at, fault, _lasts(fault, dice)))
         at += every * dice.uniform(0.5, 1.5)
     return planned
@@ -60,7 +65,7 @@ def _lasts(fault: Fault, dice: random.Random) -> float:
         case Fault.PAUSE:
             return dice.uniform(0.5, 6.0)
         case Fault.FREEZE:
-            return dice.uniform(11.5, 15.0)
+            return dice.uniform(11.5, LONGEST)
         case Fault.CRASH:
             return dice.uniform(0.0, 3.0)
         case _:

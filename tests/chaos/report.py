@@ -81,6 +81,22 @@ def text(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def soak_text(found: Mapping[str, Any]) -> str:
+    """A soak in figures."""
+    waits = [seen["wait_p99"] for seen in found["series"]["queue"]]
+    lines = [f"jobs         {_list(found['jobs'])}"]
+    for worker, trends in found["trends"].items():
+        lines.append(worker)
+        lines += [
+            f"  {trend['measure']:12} {trend['first']:>9g} first, {trend['last']:>9g} last, "
+            f"{trend['most']:>9g} most  {'flat' if trend['flat'] else 'GROWS'}"
+            for trend in trends
+        ]
+    lines.append(f"wait p99     {max(waits, default=0):g} s at most in one sample")
+    lines.append(f"violations   {len(found['violations'])}")
+    return "\n".join([*lines, *_shown(found["violations"])])
+
+
 def _shown(violations: Sequence[str]) -> list[str]:
     shown = [f"  {violation}" for violation in violations[:SHOWN]]
     more = len(violations) - SHOWN

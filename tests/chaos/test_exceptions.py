@@ -160,3 +160,13 @@ def test_a_worker_that_was_told_to_end_may() -> None:
     told_before = {event.process for event in history.events if isinstance(event, Told)}
     assert HELPER in told_before
     assert named(without(history, Told)) == {Name.ENDED}
+
+
+def test_a_worker_that_was_told_to_end_before_it_listens_is_ended_by_the_signal() -> None:
+    history = killed_once()
+    early = Process(name="p9", pid=9, began=150.0, ended=150.2, exit_code=-15)
+    told_early = Told(at=150.1, process="p9")
+    history = replace(history, events=(*history.events, told_early))
+    assert named(replace(history, processes=(*history.processes, early))) == set()
+    ready = replace(early, ready=150.05)
+    assert named(replace(history, processes=(*history.processes, ready))) == {Name.ENDED}
