@@ -21,7 +21,7 @@ WAIT = """
 """
 CONNECTIONS = "select count(*) from pg_catalog.pg_stat_activity where application_name = %s"
 ANSWERED = timedelta(seconds=30)
-"""For the job that counts tasks; it is asked first, with a higher priority."""
+"""For the job that counts tasks, which waits in line like any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Observer:
     def _look(self, conn: psycopg.Connection, name: str, pid: int, *, at: float) -> Sample:
         tasks = None
         if name == self.asked:
-            job = pgq.enqueue(conn, "count tasks", priority=100)
+            job = pgq.enqueue(conn, "count tasks")
             tasks = pgq.wait(conn, job.id, timeout=ANSWERED)
         memory, peak = census.memory(pid)
         return Sample(

@@ -6,7 +6,7 @@ is a sample, and one that cannot be judged by the promise says why.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -55,8 +55,15 @@ class Recovery:
     judged: int
     median: float | None
     longest: float | None
-    excused: Mapping[str, int]
-    longest_excused: float | None
+    excused: Mapping[str, "Excused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Excused:
+    """The samples with one excuse."""
+
+    samples: int
+    longest: float
 
 
 class Judge:
@@ -129,21 +136,21 @@ class Judge:
     def summary(self) -> Recovery:
         """Median and maximum of what the promise binds, and how many it does not bind, and why."""
         judged = [_after(sample) for sample in self.samples if sample.excuse is None]
-        excused = Counter(str(sample.excuse) for sample in self.samples if sample.excuse)
-        others = [_after(sample) for sample in self.samples if sample.excuse]
+        excused: dict[str, list[float]] = defaultdict(list)
+        for sample in self.samples:
+            if sample.excuse is not None:
+                excused[sample.excuse].append(_after(sample))
         return Recovery(
             promised=self.promised,
             judged=len(judged),
-            median=_rounded(judged and median(judged)),
-            longest=_rounded(judged and max(judged)),
-            excused=dict(sorted(excused.items())),
-            longest_excused=_rounded(others and max(others)),
+            median=round(median(judged), 3) if judged else None,
+            longest=round(max(judged), 3) if judged else None,
+            excused={
+                str(excuse): Excused(len(found), round(max(found), 3))
+                for excuse, found in sorted(excused.items())
+            },
         )
 
 
 def _after(sample: Sample) -> float:
     return sample.given_back if sample.again is None else sample.again
-
-
-def _rounded(seconds: float | Sequence[float]) -> float | None:
-    return round(seconds, 3) if isinstance(seconds, float) else None

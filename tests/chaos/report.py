@@ -74,7 +74,10 @@ def text(found: Mapping[str, Any]) -> str:
         f"overlaps     {_list(found['overlaps'])}, longest {found['longest_overlap']} s",
         f"repeated     {_list(found['repeats'])}",
         f"recovery     median {recovery['median']} s, longest {recovery['longest']} s of {judged}",
-        f"  excused    {_list(recovery['excused'])}, longest {recovery['longest_excused']} s",
+        *(
+            f"  excused    {found['samples']}, longest {found['longest']} s: {excuse}"
+            for excuse, found in recovery["excused"].items()
+        ),
         f"violations   {len(found['violations'])}",
         *_shown(found["violations"]),
     ]

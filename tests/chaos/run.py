@@ -137,6 +137,8 @@ def _dismiss(fleet: Fleet) -> Sequence[Noted]:
     """Tell all workers to end, and wait; who does not is killed as the fleet is closed."""
     events = []
     for running in fleet.end():
+        if running.told:
+            continue
         events.append(Told(at=time.monotonic(), process=running.name))
         running.send(signal.SIGTERM)
     until = time.monotonic() + PATIENCE
