@@ -3,7 +3,9 @@
 Nothing here knows what a statement means, and nothing above here catches a psycopg error.
 """
 
+import contextlib
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
@@ -71,8 +73,13 @@ def resolve_dsn(explicit: str | None, environ: Mapping[str, str] | None = None) 
     return "" if any(env.get(name) for name in LIBPQ_VARIABLES) else None
 
 
-def conninfo(dsn: str, *, application_name: str, connect_timeout: int = 10) -> str:
-    """A connection string with our defaults added; UsageError if the DSN cannot be read."""
+def conninfo(
+    dsn: str, *, application_name: str, connect_timeout: int = 10, insist: bool = False
+) -> str:
+    """A connection string with our defaults added; UsageError if the DSN cannot be read.
+
+    `insist`: the application_name is ours, whatever the DSN and PGAPPNAME say.
+    """
     try:
         given = conninfo_to_dict(dsn)
     except psycopg.Error:
@@ -81,7 +88,7 @@ def conninfo(dsn: str, *, application_name: str, connect_timeout: int = 10) -> s
             "the DSN cannot be read: write it like postgresql://user@host:5432/dbname "
             "or host=... dbname=..., with special characters in a URL percent-encoded"
         ) from None
-    if "application_name" not in given and not os.environ.get("PGAPPNAME"):
+    if insist or ("application_name" not in given and not os.environ.get("PGAPPNAME")):
         given["application_name"] = application_name
     if "connect_timeout" not in given and not os.environ.get("PGCONNECT_TIMEOUT"):
         given["connect_timeout"] = str(connect_timeout)
@@ -107,21 +114,29 @@ def describe(dsn: str) -> str:
 
 
 def connect(
-    dsn: str, *, application_name: str = "pgq", connect_timeout: int = 10
+    dsn: str,
+    *,
+    application_name: str = "pgq",
+    connect_timeout: int = 10,
+    insist: bool = False,
 ) -> psycopg.Connection[Any]:
     """Open a connection in autocommit mode; Unavailable if there is none to be had."""
-    info = conninfo(dsn, application_name=application_name, connect_timeout=connect_timeout)
+    info = conninfo(
+        dsn, application_name=application_name, connect_timeout=connect_timeout, insist=insist
+    )
     with connect_errors(dsn):
         conn = psycopg.connect(info, autocommit=True)
     set_json_loads(read_json, conn)
     return conn
 
 
-async def connect_async(dsn: str, *, application_name: str) -> psycopg.AsyncConnection[Any]:
+async def connect_async(
+    dsn: str, *, application_name: str, insist: bool = False
+) -> psycopg.AsyncConnection[Any]:
     """Open an async connection in autocommit mode; Unavailable if there is none to be had."""
     with connect_errors(dsn):
         conn = await psycopg.AsyncConnection.connect(
-            conninfo(dsn, application_name=application_name), autocommit=True
+            conninfo(dsn, application_name=application_name, insist=insist), autocommit=True
         )
     set_json_loads(read_json, conn)
     return conn
@@ -138,6 +153,19 @@ def connect_errors(dsn: str) -> Iterator[None]:
             f"cannot connect to {describe(dsn)}: {reason or 'no reason given'}: "
             "check the DSN, the password, and that the server runs"
         ) from None
+
+
+def cut(conn: AnyConnection) -> None:
+    """Break this connection beneath whoever waits for an answer on it, in any thread or task.
+
+    The wait ends with ConnectionLost. It is for a server that does not answer: a half-open
+    connection looks healthy to the kernel, and the driver waits on it for ever.
+    """
+    with (
+        contextlib.suppress(OSError, psycopg.Error),
+        socket.socket(fileno=os.dup(conn.fileno())) as shared,
+    ):
+        shared.shutdown(socket.SHUT_RDWR)
 
 
 def run(conn: psycopg.Connection[Any], call: Call[T]) -> T:

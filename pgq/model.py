@@ -118,6 +118,11 @@ class ClaimedJob(NamedTuple):
     max_attempts: int
     timeout: timedelta | None
 
+    @property
+    def application_name(self) -> str:
+        """What the database connections of this attempt are called, and found by."""
+        return f"pgq-job-{self.id}-{self.lease & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -136,6 +141,8 @@ class Failed:
     traceback: str | None = None
     delay: timedelta | None = None
     timed_out: bool = False
+    output: str | None = None
+    """The end of what it wrote or logged; also below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +151,7 @@ class Buried:
 
     error: str
     traceback: str | None = None
+    output: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +166,7 @@ class Cancelled:
     """Ended without being done, as the handler or an operator wanted."""
 
     reason: str
+    output: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ def channel(worker_id: int) -> str:
     return f"pgq_{worker_id}"
 
 
-class Interrupt:
+class Waker:
     """Ends a wait of another thread."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Listener:
         with db.driver_errors():
             conn.execute(sql.SQL("listen {}").format(sql.Identifier(name)))
 
-    def wait(self, seconds: float, interrupt: Interrupt) -> bool:
+    def wait(self, seconds: float, waker: Waker) -> bool:
         """Wait so long at most; whether a notification came. Ends early when interrupted.
 
         Raises ConnectionLost when the connection broke.
@@ -61,7 +61,7 @@ class Listener:
             return True
         with db.driver_errors():
             socket_of_server = self._conn.fileno()
-            if socket_of_server not in _poll(seconds, interrupt.fileno(), socket_of_server):
+            if socket_of_server not in _poll(seconds, waker.fileno(), socket_of_server):
                 return False
             self._conn.pgconn.consume_input()
         return self._take()
@@ -77,9 +77,9 @@ class Listener:
         return came
 
 
-def sleep(seconds: float, interrupt: Interrupt) -> None:
+def sleep(seconds: float, waker: Waker) -> None:
     """Wait so long, or until interrupted."""
-    _poll(seconds, interrupt.fileno())
+    _poll(seconds, waker.fileno())
 
 
 def _poll(seconds: float, *descriptors: int) -> set[int]:

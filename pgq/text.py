@@ -28,6 +28,14 @@ def safe_lines(text: str) -> str:
     return "\n".join(safe(line.expandtabs()) for line in text.replace("\r\n", "\n").split("\n"))
 
 
+def storable(text: str, limit: int) -> str:
+    """Text that PostgreSQL can hold, at most about `limit` characters, cut in the middle."""
+    if len(text) > limit:
+        half = limit // 2
+        text = f"{text[:half]} ... {len(text) - 2 * half} characters cut ... {text[-half:]}"
+    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

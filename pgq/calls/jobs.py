@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, assert_never
 
-from pgq.calls import Call, Rows, scalar
+from pgq.calls import Call, Rows, nothing, scalar
 from pgq.model import (
     Buried,
     Cancelled,
@@ -97,8 +97,32 @@ def settle(worker_id: int, ended: Sequence[Settled]) -> Call[list[int]]:
         "delays": [column[1] for column in columns],
         "errors": [column[2] for column in columns],
         "tracebacks": [column[3] for column in columns],
+        "outputs": [column[4] for column in columns],
     }
     return Call("settle_jobs", params, scalar)
+
+
+class Progress(NamedTuple):
+    """What a handler said of its progress."""
+
+    job: ClaimedJob
+    text: str
+    """A JSON object."""
+
+
+def note_progress(news: Sequence[Progress]) -> Call[None]:
+    """Write what handlers said of their progress."""
+    params = {
+        "ids": _integers([one.job.id for one in news]),
+        "leases": _integers([one.job.lease for one in news]),
+        "progress": [one.text for one in news],
+    }
+    return Call("note_progress", params, nothing)
+
+
+def cancel_queries(job: ClaimedJob) -> Call[int]:
+    """Cancel what this attempt's own connections run; gives how many."""
+    return Call("cancel_queries", {"application_name": job.application_name}, scalar)
 
 
 def _claims(worker_id: int, jobs: Sequence[ClaimedJob]) -> dict[str, object]:
@@ -115,18 +139,20 @@ def _integers(values: list[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
-def _settlement(verdict: Verdict) -> tuple[str, timedelta | None, str | None, str | None]:
+def _settlement(
+    verdict: Verdict,
+) -> tuple[str, timedelta | None, str | None, str | None, str | None]:
     match verdict:
-        case Failed(error, traceback, delay, timed_out):
-            return ("timed out" if timed_out else "failed"), delay, error, traceback
-        case Buried(error, traceback):
-            return "buried", None, error, traceback
+        case Failed(error, traceback, delay, timed_out, output):
+            return ("timed out" if timed_out else "failed"), delay, error, traceback, output
+        case Buried(error, traceback, output):
+            return "buried", None, error, traceback, output
         case Snoozed(delay):
-            return "snoozed", delay, None, None
-        case Cancelled(reason):
-            return "cancelled", None, reason, None
+            return "snoozed", delay, None, None, None
+        case Cancelled(reason, output):
+            return "cancelled", None, reason, None, output
         case HandedBack():
-            return "handed back", None, None, None
+            return "handed back", None, None, None, None
         case Done():
             raise ValueError("a done job is finished, not settled")
         case _:

@@ -23,8 +23,10 @@ class Beat(NamedTuple):
 
     alive: bool
     cancelled: list[int]
+    killed: list[int]
     overdue: bool
     reap_in: float | None
+    forgiven: timedelta
 
 
 class Reaped(NamedTuple):
@@ -71,15 +73,25 @@ def declare_kinds(kinds: Sequence[KindDefaults]) -> Call[None]:
     return Call("declare_kinds", params, nothing)
 
 
-def heartbeat(worker_id: int, *, lock_key: int | None, draining: bool) -> Call[Beat]:
+def heartbeat(
+    worker_id: int, *, lock_key: int | None, draining: bool, trouble: str | None = None
+) -> Call[Beat]:
     """Give a sign of life and hear what the worker must know."""
-    params = {"worker_id": worker_id, "lock_key": lock_key, "draining": draining}
+    params = {
+        "worker_id": worker_id,
+        "lock_key": lock_key,
+        "draining": draining,
+        "trouble": trouble,
+    }
     return Call("beat_worker", params, lambda rows: Beat._make(rows[0]))
 
 
-def reap(*, limit: int = 1000) -> Call[list[Reaped]]:
-    """Declare dead workers dead and give back at most `limit` of their jobs."""
-    return Call("reap_jobs", {"limit": limit}, _read_reaped)
+def reap(*, limit: int = 1000, watcher: int | None = None) -> Call[list[Reaped]]:
+    """Declare dead workers dead and give back at most `limit` of their jobs.
+
+    `watcher`: the worker that does it.
+    """
+    return Call("reap_jobs", {"limit": limit, "watcher": watcher}, _read_reaped)
 
 
 def _read_reaped(rows: Rows) -> list[Reaped]:
@@ -116,6 +128,6 @@ def backend_pid() -> Call[int]:
     return Call("read_backend_pid", {}, scalar)
 
 
-def use_read_committed() -> Call[None]:
-    """See what others commit between the statements of this session."""
-    return Call("use_read_committed", {}, nothing)
+def prepare_session() -> Call[None]:
+    """Settings for a session of a worker's own."""
+    return Call("prepare_session", {}, nothing)

@@ -18,10 +18,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Isolation(StrEnum):
-    """Where a handler runs."""
+    """Where a job runs."""
 
     ASYNC = "async"
     THREAD = "thread"
+    PROCESS = "process"
+    COMMAND = "command"
 
 
 @dataclass(frozen=True, slots=True)

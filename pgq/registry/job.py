@@ -1,10 +1,29 @@
 """The job as its handler sees it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pgq.errors import UsageError
+from pgq.text import dump_json, storable
+
+if TYPE_CHECKING:
+    import psycopg
+
+MAX_NOTE = 200
+"""Longest note of a progress that is kept, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a worker lends to a handler."""
+
+    dsn: str
+    application_name: str
+    note: Callable[[str], None]
+    """Takes what the handler said of its progress, as the text of a JSON object."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -12,7 +31,8 @@ class Job:
     """The job that a handler runs: give a parameter this type to get it.
 
     `attempt` counts from 1. `cancelled` is set when the job was asked to cancel or timed out, and
-    when its worker stops: a handler in a thread looks at it and ends; an async one is cancelled.
+    when its worker stops: a handler in a thread or process looks at it and ends; an async one is
+    cancelled.
     """
 
     id: int
@@ -25,6 +45,47 @@ class Job:
     max_attempts: int
     timeout: timedelta | None
     cancelled: Event
+    tools: Tools | None = field(default=None, compare=False)
+    """The worker's; None in a test that makes a job by itself."""
 
     def __repr__(self) -> str:
         return f"<Job {self.id} {self.kind} {self.attempt}/{self.max_attempts}>"
+
+    def progress(self, fraction: float, note: str | None = None) -> None:
+        """Say how far this attempt is, from 0 to 1, and at what; people see it within seconds.
+
+        Costs no wait: the worker writes the latest word of each job, every two seconds at most.
+        Raises ValueError for a fraction that is not from 0 to 1.
+        """
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"progress: give a fraction from 0 to 1, not {fraction}")
+        said: dict[str, Any] = {"fraction": round(float(fraction), 4)}
+        if note is not None:
+            said["note"] = storable(str(note), MAX_NOTE)
+        if self.tools is not None:
+            self.tools.note(dump_json(said, what="progress"))
+
+    def connect(self) -> "psycopg.Connection[Any]":
+        """Connect to the queue's database, in autocommit mode, under this attempt's own name.
+
+        What such a connection runs is cancelled when the job is killed or its time is over and
+        nothing milder helped. Close it, or use it in a `with`.
+        """
+        from pgq import db
+
+        tools = self._tools()
+        return db.connect(tools.dsn, application_name=tools.application_name, insist=True)
+
+    async def connect_async(self) -> "psycopg.AsyncConnection[Any]":
+        """The same for an async handler."""
+        from pgq import db
+
+        tools = self._tools()
+        return await db.connect_async(
+            tools.dsn, application_name=tools.application_name, insist=True
+        )
+
+    def _tools(self) -> Tools:
+        if self.tools is None:
+            raise UsageError(f"job {self.id} runs under no worker: connect by yourself")
+        return self.tools

@@ -4,11 +4,14 @@ A runner is given claimed jobs, runs at most `capacity` at once, and reports a v
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from threading import Event
 from typing import Protocol, TypeAlias
 
 from pgq.model import ClaimedJob, Verdict
 from pgq.registry import Job
+from pgq.registry.job import Tools
+from pgq.runner.interrupt import Interrupt
 
 Report: TypeAlias = Callable[[ClaimedJob, Verdict, float], None]
 """Takes the verdict of a job, and the seconds it ran; called on the event loop's thread."""
@@ -33,20 +36,33 @@ class Runner(Protocol):
     def withdraw(self) -> list[ClaimedJob]:
         """Take back the jobs that have not started."""
 
-    def cancel(self, job_ids: Iterable[int]) -> None:
-        """Ask these running jobs to end as cancelled; ids that are not here are ignored."""
+    def ask(self, cause: Interrupt, job_ids: Iterable[int] | None = None) -> None:
+        """Ask these running jobs, or all, to end; ids that are not here are ignored."""
 
-    def expire(self, now: float) -> None:
-        """Ask the jobs whose timeout has passed to end; `now` is on the clock of `clock()`."""
+    def tick(self, now: float) -> None:
+        """Ask the jobs whose timeout has passed; go on with those that were asked and still run.
 
-    def hand_back(self) -> None:
-        """Ask all running jobs to end as handed back."""
+        `now` is on the clock of `clock()`.
+        """
 
     def abandon(self) -> list[ClaimedJob]:
         """Forget the jobs that still run and cannot be stopped; the process ends next."""
 
 
-def view(job: ClaimedJob, cancelled: Event) -> Job:
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """What the worker does for its runners; each may be called from any thread."""
+
+    dsn: str
+    note_progress: Callable[[ClaimedJob, str], None]
+    """A running job said how far it is, as the text of a JSON object."""
+    cancel_queries: Callable[[ClaimedJob], None]
+    """End the statements that this attempt's own database connections run, soon."""
+    complain: Callable[[ClaimedJob, str], None]
+    """Tell people what a running job does that it should not."""
+
+
+def view(job: ClaimedJob, cancelled: Event, backing: Backing) -> Job:
     """The job as its handler sees it."""
     return Job(
         id=job.id,
@@ -59,4 +75,9 @@ def view(job: ClaimedJob, cancelled: Event) -> Job:
         max_attempts=job.max_attempts,
         timeout=job.timeout,
         cancelled=cancelled,
+        tools=Tools(
+            dsn=backing.dsn,
+            application_name=job.application_name,
+            note=lambda text: backing.note_progress(job, text),
+        ),
     )

@@ -13,19 +13,18 @@ import subprocess
 import time
 from collections.abc import Mapping
 from datetime import timedelta
-from threading import Event
 from typing import IO
 
 from pgq.model import ClaimedJob, Failed, Snoozed, Verdict
+from pgq.runner.interrupt import Stop
 from pgq.runner.keeper import Keeper
+from pgq.runner.output import Tail
 from pgq.runner.thread import Perform
-from pgq.runner.verdict import DONE, MAX_ERROR, describe, storable
-from pgq.text import Unreadable
+from pgq.runner.verdict import DONE, MAX_ERROR, describe
+from pgq.text import Unreadable, storable
 
 SNOOZE_CODE = 75
 SNOOZE_DELAY = timedelta(minutes=1)
-TAIL = 4_000
-"""How many bytes of the end of a command's output are kept."""
 KILL_AFTER = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 
@@ -37,14 +36,14 @@ _GATE = 'read -r _ || exit 1; exec /bin/sh -c "$0"'
 def command_perform(command: str, keeper: Keeper) -> Perform:
     """Perform jobs by running `command` in a shell, in a session of its own."""
 
-    def perform(job: ClaimedJob, cancelled: Event, /) -> Verdict | None:
+    def perform(job: ClaimedJob, stop: Stop, /) -> Verdict | None:
         try:
             process = _start(command, job)
         except OSError as error:
             return Failed(f"the command could not be started: {storable(str(error), MAX_ERROR)}")
         with keeper.watching(process.pid):
             try:
-                return _attend(process, job, cancelled)
+                return _attend(process, job, stop)
             except Exception as error:  # noqa: BLE001 - whatever goes wrong is this job's end
                 return Failed(storable(describe(error), MAX_ERROR))
             finally:
@@ -72,7 +71,7 @@ def environment(base: Mapping[str, str], job: ClaimedJob) -> dict[str, str]:
         "PGQ_KIND": _plain(job.kind),
         "PGQ_ATTEMPT": str(job.attempts),
         "PGQ_MAX_ATTEMPTS": str(job.max_attempts),
-        "PGAPPNAME": f"pgq-job-{job.id}",
+        "PGAPPNAME": job.application_name,
     }
 
 
@@ -80,14 +79,14 @@ def _plain(name: str) -> str:
     return name.encode("utf-8", "replace").decode()
 
 
-def _attend(process: subprocess.Popen[bytes], job: ClaimedJob, cancelled: Event) -> Verdict | None:
+def _attend(process: subprocess.Popen[bytes], job: ClaimedJob, stop: Stop) -> Verdict | None:
     """Feed and watch a command until it ends; its grandchildren may keep the pipes open."""
     assert process.stdin is not None
     assert process.stdout is not None
     given = job.payload
     payload = given.text if isinstance(given, Unreadable) else json.dumps(given, ensure_ascii=False)
     pending = memoryview(f"\n{payload}\n".encode())
-    tail = bytearray()
+    tail = Tail()
     kill_at: float | None = None
     os.set_blocking(process.stdin.fileno(), False)
     os.set_blocking(process.stdout.fileno(), False)
@@ -102,10 +101,10 @@ def _attend(process: subprocess.Popen[bytes], job: ClaimedJob, cancelled: Event)
                     pending = _feed(process.stdin, pending, selector)
                 elif not _drain(process.stdout, tail):
                     selector.unregister(process.stdout)
-            kill_at = _escalate(process, cancelled, kill_at)
+            kill_at = _escalate(process, stop, kill_at)
     _drain(process.stdout, tail)
     # One that ended before it was told to stop has ended by itself.
-    return None if kill_at is not None else _verdict(process.returncode, bytes(tail))
+    return None if kill_at is not None else _verdict(process.returncode, tail)
 
 
 def _wait_briefly(process: subprocess.Popen[bytes]) -> None:
@@ -113,11 +112,9 @@ def _wait_briefly(process: subprocess.Popen[bytes]) -> None:
         process.wait(timeout=0.05)
 
 
-def _escalate(
-    process: subprocess.Popen[bytes], cancelled: Event, kill_at: float | None
-) -> float | None:
+def _escalate(process: subprocess.Popen[bytes], stop: Stop, kill_at: float | None) -> float | None:
     """SIGTERM when the job is asked to stop, SIGKILL when that did not help; gives when."""
-    if not cancelled.is_set():
+    if stop.cause is None:
         return None
     if kill_at is None:
         _signal_group(process, signal.SIGTERM)
@@ -140,7 +137,7 @@ def _feed(stdin: IO[bytes], pending: memoryview, selector: selectors.BaseSelecto
     return pending
 
 
-def _drain(stdout: IO[bytes], tail: bytearray) -> bool:
+def _drain(stdout: IO[bytes], tail: Tail) -> bool:
     """Read what is there, keep the end of it; false at the end of the output."""
     for _ in range(64):
         try:
@@ -149,12 +146,11 @@ def _drain(stdout: IO[bytes], tail: bytearray) -> bool:
             return True
         if not chunk:
             return False
-        tail += chunk
-        del tail[:-TAIL]
+        tail.feed(chunk)
     return True
 
 
-def _verdict(code: int, tail: bytes) -> Verdict:
+def _verdict(code: int, tail: Tail) -> Verdict:
     if code == 0:
         return DONE
     if code == SNOOZE_CODE:
@@ -163,12 +159,9 @@ def _verdict(code: int, tail: bytes) -> Verdict:
         ending = f"the command was ended by {signal.Signals(-code).name}"
     else:
         ending = f"the command ended with exit code {code}"
-    text = tail.decode("utf-8", "backslashreplace").strip()
-    lines = text.splitlines()
-    return Failed(
-        storable(f"{ending}: {lines[-1]}" if lines else ending, MAX_ERROR),
-        storable(text, TAIL * 2) if lines else None,
-    )
+    text = tail.text()
+    said = f"{ending}: {text.splitlines()[-1]}" if text else ending
+    return Failed(storable(said, MAX_ERROR), output=text)
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

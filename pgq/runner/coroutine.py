@@ -10,13 +10,12 @@ import contextvars
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from threading import Event
 
 from pgq.model import ClaimedJob, Verdict
 from pgq.registry import Handler
-from pgq.runner import Report, view
+from pgq.runner import Backing, Report, view
 from pgq.runner.fork import end_if_child
-from pgq.runner.interrupt import Interrupt, clock, deadline, interrupted
+from pgq.runner.interrupt import Interrupt, Stop, clock, deadline, interrupted
 from pgq.runner.verdict import raised, returned
 
 SLICE = 0.002
@@ -28,16 +27,17 @@ class _Running:
     task: asyncio.Task[None]
     job: ClaimedJob
     deadline: float | None
-    interrupt: Interrupt | None = None
-    cancelled: Event | None = None
-    """Made only for a handler that takes the job, since an Event costs as much as a short job."""
+    stop: Stop
 
 
 class CoroutineRunner:
     """A Runner for async handlers."""
 
-    def __init__(self, handlers: Mapping[str, Handler], capacity: int, report: Report) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler], capacity: int, report: Report, *, backing: Backing
+    ) -> None:
         self.capacity = capacity
+        self._backing = backing
         self._handlers = handlers
         self._report = report
         self._waiting: deque[ClaimedJob] = deque()
@@ -64,29 +64,24 @@ class CoroutineRunner:
         self._waiting.clear()
         return jobs
 
-    def cancel(self, job_ids: Iterable[int]) -> None:
-        wanted = set(job_ids)
+    def ask(self, cause: Interrupt, job_ids: Iterable[int] | None = None) -> None:
+        wanted = None if job_ids is None else set(job_ids)
+        now = clock()
         for running in list(self._running.values()):
-            if running.job.id in wanted:
-                self._interrupt(running, Interrupt.CANCEL)
+            if wanted is None or running.job.id in wanted:
+                self._interrupt(running, cause, now)
 
-    def expire(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         for running in list(self._running.values()):
             if running.deadline is not None and running.deadline <= now:
-                self._interrupt(running, Interrupt.TIMEOUT)
-
-    def hand_back(self) -> None:
-        for running in list(self._running.values()):
-            self._interrupt(running, Interrupt.HAND_BACK)
+                self._interrupt(running, Interrupt.TIMEOUT, now)
 
     def abandon(self) -> list[ClaimedJob]:
         return [running.job for running in self._running.values()]
 
-    def _interrupt(self, running: _Running, cause: Interrupt) -> None:
-        if running.interrupt is None:
-            running.interrupt = cause
-            if running.cancelled is not None:
-                running.cancelled.set()
+    def _interrupt(self, running: _Running, cause: Interrupt, now: float) -> None:
+        asked_before = running.stop.cause is not None
+        if running.stop.ask(cause, now) and not asked_before:
             running.task.cancel()
 
     def _fill(self) -> None:
@@ -112,7 +107,7 @@ class CoroutineRunner:
         pause_at = began + SLICE
         while self._waiting:
             job = self._waiting.popleft()
-            running = _Running(task, job, deadline(job, began))
+            running = _Running(task, job, deadline(job, began), Stop())
             self._running[job.lease] = running
             try:
                 verdict = await self._run(job, running)
@@ -135,13 +130,14 @@ class CoroutineRunner:
         try:
             arguments = handler.binding.arguments(job.payload)
             if handler.binding.job_parameter is not None:
-                running.cancelled = Event()
-                arguments[handler.binding.job_parameter] = view(job, running.cancelled)
+                arguments[handler.binding.job_parameter] = view(
+                    job, running.stop.event, self._backing
+                )
             return returned(await handler.function(**arguments))
         except asyncio.CancelledError as error:
-            if running.interrupt is None:
+            if running.stop.cause is None:
                 return raised(handler, job, error)
-            return interrupted(job, running.interrupt)
+            return interrupted(job, running.stop)
         except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
             return raised(handler, job, error)
 

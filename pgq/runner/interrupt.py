@@ -1,9 +1,11 @@
 """Why a running job was asked to stop, what it ends as then, and the clock of timeouts. Pure."""
 
 import time
-from enum import Enum
+from enum import IntEnum
+from threading import Event
 
 from pgq.model import Cancelled, ClaimedJob, Failed, HandedBack, Verdict
+from pgq.runner.ladder import Rung
 from pgq.text import format_duration
 
 # Goes on while the host is suspended, as the database's clock does.
@@ -15,23 +17,71 @@ def clock() -> float:
     return time.clock_gettime(_CLOCK)
 
 
-class Interrupt(Enum):
-    """Who wants a running job to stop."""
+class Interrupt(IntEnum):
+    """Who wants a running job to stop; a higher one insists more."""
 
-    TIMEOUT = "timeout"
-    CANCEL = "cancel"
-    HAND_BACK = "hand back"
+    CANCEL = 1
+    """It was asked to, and may refuse."""
+    HAND_BACK = 2
+    """The worker stops."""
+    TIMEOUT = 3
+    KILL = 4
+    """An operator wants it ended, whatever it takes."""
+    LOST = 5
+    """Others run it, or soon will: it must end now."""
 
 
-def interrupted(job: ClaimedJob, cause: Interrupt) -> Verdict:
+class Stop:
+    """The wish that one running job ends: nobody's yet, then one that can only grow stronger."""
+
+    __slots__ = ("_event", "asked_at", "cause", "first", "rung")
+
+    def __init__(self) -> None:
+        self.first: Interrupt | None = None
+        """Who asked first: that decides what the job ends as."""
+        self.cause: Interrupt | None = None
+        """The strongest so far: that decides how far to go."""
+        self.asked_at = 0.0
+        """When the strongest was told, on the clock of `clock()`."""
+        self.rung: Rung | None = None
+        """The last rung of the ladder that was taken."""
+        self._event: Event | None = None
+
+    @property
+    def event(self) -> Event:
+        """Set once somebody asked; made at first use, since it costs as much as a short job."""
+        if self._event is None:
+            self._event = Event()
+            if self.cause is not None:
+                self._event.set()
+        return self._event
+
+    def ask(self, cause: Interrupt, now: float) -> bool:
+        """Ask for it; whether this was stronger than what was asked before."""
+        if self.cause is not None and self.cause >= cause:
+            return False
+        self.first = self.first or cause
+        self.cause, self.asked_at = cause, now
+        if self._event is not None:
+            self._event.set()
+        return True
+
+
+def interrupted(job: ClaimedJob, stop: Stop, *, output: str | None = None) -> Verdict:
     """What a job ends as that stopped because it was asked to."""
-    match cause:
+    by = f" (ended by {stop.rung})" if stop.rung else ""
+    match stop.first:
         case Interrupt.TIMEOUT:
             assert job.timeout is not None
-            return Failed(f"timed out after {format_duration(job.timeout)}", timed_out=True)
+            reason = f"timed out after {format_duration(job.timeout)}{by}"
+            return Failed(reason, timed_out=True, output=output)
+        case Interrupt.KILL:
+            return Cancelled(f"killed by an operator{by}", output)
+        case Interrupt.CANCEL if stop.cause is Interrupt.KILL:
+            return Cancelled(f"cancelled, then killed by an operator{by}", output)
         case Interrupt.CANCEL:
-            return Cancelled("cancelled while it ran")
-        case Interrupt.HAND_BACK:
+            return Cancelled("cancelled while it ran", output)
+        case Interrupt.HAND_BACK | Interrupt.LOST | None:
             return HandedBack()
 
 

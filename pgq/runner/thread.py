@@ -7,32 +7,31 @@ verdict, when its thread really ends; so it never runs again beside itself.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from threading import Event
 from typing import Protocol
 
 from pgq.model import ClaimedJob, Failed, Verdict
 from pgq.registry import Handler
-from pgq.runner import Report, view
+from pgq.runner import Backing, Report, view
 from pgq.runner.fork import end_if_child
-from pgq.runner.interrupt import Interrupt, clock, deadline, interrupted
-from pgq.runner.verdict import MAX_ERROR, describe, raised, returned, storable
+from pgq.runner.interrupt import Interrupt, Stop, clock, deadline, interrupted
+from pgq.runner.verdict import MAX_ERROR, describe, raised, returned
+from pgq.text import storable
 
 
 class Perform(Protocol):
-    """Does one job; returns its verdict, or None if it stopped because `cancelled` was set."""
+    """Does one job; returns its verdict, or None if it stopped because it was asked to."""
 
-    def __call__(self, job: ClaimedJob, cancelled: Event, /) -> Verdict | None: ...
+    def __call__(self, job: ClaimedJob, stop: Stop, /) -> Verdict | None: ...
 
 
 @dataclass(slots=True)
 class _Running:
     job: ClaimedJob
     deadline: float | None
-    interrupt: Interrupt | None = None
-    cancelled: Event = field(default_factory=Event)
+    stop: Stop = field(default_factory=Stop)
 
 
 class ThreadRunner:
@@ -44,13 +43,12 @@ class ThreadRunner:
         capacity: int,
         report: Report,
         *,
-        overdue: Callable[[ClaimedJob], None],
+        backing: Backing,
     ) -> None:
-        """`overdue` is told of each job that was asked to stop because its time is over."""
         self.capacity = capacity
         self._perform = perform
         self._report = report
-        self._overdue = overdue
+        self._backing = backing
         self._loop = asyncio.get_running_loop()
         self._waiting: SimpleQueue[ClaimedJob] = SimpleQueue()
         self._running: dict[int, _Running] = {}
@@ -88,31 +86,24 @@ class ThreadRunner:
                 return jobs
             self._open -= 1
 
-    def cancel(self, job_ids: Iterable[int]) -> None:
-        wanted = set(job_ids)
+    def ask(self, cause: Interrupt, job_ids: Iterable[int] | None = None) -> None:
+        wanted = None if job_ids is None else set(job_ids)
+        now = clock()
         for running in list(self._running.values()):
-            if running.job.id in wanted:
-                self._interrupt(running, Interrupt.CANCEL)
+            if wanted is None or running.job.id in wanted:
+                running.stop.ask(cause, now)
 
-    def expire(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         for running in list(self._running.values()):
             late = running.deadline is not None and running.deadline <= now
-            if late and running.interrupt is None:
-                self._interrupt(running, Interrupt.TIMEOUT)
-                self._overdue(running.job)
-
-    def hand_back(self) -> None:
-        for running in list(self._running.values()):
-            self._interrupt(running, Interrupt.HAND_BACK)
+            if late and running.stop.ask(Interrupt.TIMEOUT, now):
+                self._backing.complain(
+                    running.job,
+                    "timed out, but a thread cannot be stopped: it keeps its slot until it ends",
+                )
 
     def abandon(self) -> list[ClaimedJob]:
         return [running.job for running in list(self._running.values())]
-
-    @staticmethod
-    def _interrupt(running: _Running, cause: Interrupt) -> None:
-        if running.interrupt is None:
-            running.interrupt = cause
-            running.cancelled.set()
 
     def _serve(self) -> None:
         while True:
@@ -121,12 +112,12 @@ class ThreadRunner:
             running = _Running(job, deadline(job, began))
             self._running[job.lease] = running
             try:
-                verdict = self._perform(job, running.cancelled)
+                verdict = self._perform(job, running.stop)
             except Exception as error:  # noqa: BLE001 - a thread of the worker must not end
                 verdict = Failed(storable(describe(error), MAX_ERROR))
             end_if_child()
             if verdict is None:
-                verdict = interrupted(job, running.interrupt or Interrupt.HAND_BACK)
+                verdict = interrupted(job, running.stop)
             self._ended.append((job, verdict, clock() - began))
             del self._running[job.lease]
             if not self._delivering:
@@ -144,18 +135,18 @@ class ThreadRunner:
             self._report(*self._ended.popleft())
 
 
-def handler_perform(handlers: Mapping[str, Handler]) -> Perform:
+def handler_perform(handlers: Mapping[str, Handler], backing: Backing) -> Perform:
     """Perform jobs by calling `def` handlers."""
 
-    def perform(job: ClaimedJob, cancelled: Event, /) -> Verdict | None:
+    def perform(job: ClaimedJob, stop: Stop, /) -> Verdict | None:
         handler = handlers[job.kind]
         try:
             arguments = handler.binding.arguments(job.payload)
             if handler.binding.job_parameter is not None:
-                arguments[handler.binding.job_parameter] = view(job, cancelled)
+                arguments[handler.binding.job_parameter] = view(job, stop.event, backing)
             return returned(handler.function(**arguments))
         except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
             # A handler that gave up because it was asked to ends as what was asked for.
-            return None if cancelled.is_set() else raised(handler, job, error)
+            return None if stop.cause is not None else raised(handler, job, error)
 
     return perform

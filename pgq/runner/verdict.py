@@ -10,7 +10,7 @@ from pgq.policy import retry_delay
 from pgq.registry import Cancel, Fail, Handler, Retry
 from pgq.registry.binding import Misfit
 from pgq.registry.outcomes import HandlerSignal, Snooze
-from pgq.text import dump_json
+from pgq.text import dump_json, storable
 
 MAX_RESULT = 1_048_576
 """Longest JSON text of a result, in bytes, that is kept."""
@@ -95,11 +95,3 @@ def trace(error: BaseException) -> str:
     except BaseException:  # noqa: BLE001 - __str__ and __repr__ are the application's code
         text = f"{type(error).__qualname__} (its traceback cannot be written)"
     return storable(text, MAX_TRACEBACK)
-
-
-def storable(text: str, limit: int) -> str:
-    """Text that PostgreSQL can hold, at most about `limit` characters, cut in the middle."""
-    if len(text) > limit:
-        half = limit // 2
-        text = f"{text[:half]} ... {len(text) - 2 * half} characters cut ... {text[-half:]}"
-    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()

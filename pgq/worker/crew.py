@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgq.model import ClaimedJob
 from pgq.registry.app import Isolation
-from pgq.runner import Report, Runner
+from pgq.runner import Backing, Report, Runner
 from pgq.runner.command import command_perform
 from pgq.runner.coroutine import CoroutineRunner
 from pgq.runner.keeper import Keeper
 from pgq.runner.thread import ThreadRunner, handler_perform
-from pgq.worker import log
 from pgq.worker.lane import Lane, Take
 from pgq.worker.options import Options
 
@@ -38,7 +36,7 @@ class Crew:
             self.keeper.close()
 
 
-def make_crew(options: Options, take: Take) -> Crew:
+def make_crew(options: Options, take: Take, backing: Backing) -> Crew:
     """The lanes for these options, inside the running event loop; verdicts go to `take`."""
     if options.app is None:
         keeper = Keeper()
@@ -46,7 +44,7 @@ def make_crew(options: Options, take: Take) -> Crew:
         perform = command_perform(options.command or "", keeper)
         capacity = options.capacity(None)
         noted = lane.reporting(take)
-        lane.attach(ThreadRunner(perform, capacity, noted, overdue=lambda _: None))
+        lane.attach(ThreadRunner(perform, capacity, noted, backing=backing))
         return Crew([lane], keeper)
     kinds: dict[Isolation, list[str]] = {}
     for kind in options.served_kinds or ():
@@ -56,26 +54,20 @@ def make_crew(options: Options, take: Take) -> Crew:
         handlers = [options.app.handlers[name] for name in names]
         timeouts = {handler.kind: handler.timeout for handler in handlers if handler.timeout}
         lane = Lane(names, options.served_queues, timeouts=timeouts)
-        lane.attach(_runner(options, isolation, lane.reporting(take)))
+        lane.attach(_runner(options, isolation, lane.reporting(take), backing))
         lanes.append(lane)
     return Crew(lanes, None)
 
 
-def _runner(options: Options, isolation: Isolation, report: Report) -> Runner:
+def _runner(options: Options, isolation: Isolation, report: Report, backing: Backing) -> Runner:
     assert options.app is not None
     handlers = options.app.handlers
     capacity = options.capacity(isolation)
     match isolation:
         case Isolation.ASYNC:
-            return CoroutineRunner(handlers, capacity, report)
+            return CoroutineRunner(handlers, capacity, report, backing=backing)
         case Isolation.THREAD:
-            perform = handler_perform(handlers)
-            return ThreadRunner(perform, capacity, report, overdue=_warn_overdue)
-
-
-def _warn_overdue(job: ClaimedJob) -> None:
-    log.warning(
-        "timed out, but a thread cannot be stopped: it keeps its slot until it ends",
-        job=job.id,
-        kind=job.kind,
-    )
+            perform = handler_perform(handlers, backing)
+            return ThreadRunner(perform, capacity, report, backing=backing)
+        case _:
+            raise AssertionError(isolation)

@@ -10,7 +10,7 @@ from pgq.calls import jobs as calls
 from pgq.calls.jobs import Finished, Settled
 from pgq.errors import PgqError
 from pgq.model import Cancelled, ClaimedJob, Done, Failed, HandedBack, Snoozed, Verdict
-from pgq.runner.verdict import storable
+from pgq.text import storable
 from pgq.worker import log
 from pgq.worker.link import Link
 
@@ -49,6 +49,11 @@ class FinishLoop:
         if not self._news.is_set():
             self._news.set()
             self._clear.clear()
+
+    @property
+    def refused(self) -> int:
+        """How many outcomes the database refuses whatever is tried."""
+        return len(self._stuck)
 
     async def flushed(self) -> None:
         """Wait until everything reported so far is written."""

@@ -1,10 +1,12 @@
 """The heartbeat: a thread and a connection of its own, so that no handler can delay a beat.
 
-On that connection the worker holds the session advisory lock by which others see that it lives,
-and listens on its channel. Through a transaction pooler neither works: then the beats alone tell
-that it lives (for the visibility timeout), and it finds its jobs by polling.
+Besides beating it hears what the worker must know, looks for dead workers, and judges, when it
+cannot beat, whether others may take the worker for dead soon. Through a transaction pooler there
+is neither lock nor channel: then the beats alone tell that the worker lives (for the visibility
+timeout), and it finds its jobs by polling.
 """
 
+import contextlib
 import random
 import threading
 from collections import Counter
@@ -15,18 +17,19 @@ from typing import Any
 import psycopg
 
 from pgq import db
+from pgq.calls import Call
 from pgq.calls import workers as calls
-from pgq.errors import PgqError, Unavailable
-from pgq.notify import Interrupt, Listener, channel, sleep
-from pgq.runner import fork
-from pgq.runner.interrupt import clock
+from pgq.calls.jobs import Progress, note_progress
+from pgq.errors import Conflict, PgqError, Unavailable
+from pgq.model import ClaimedJob
+from pgq.reach import Reach, reach
+from pgq.runner.interrupt import Interrupt, clock
 from pgq.worker import log
+from pgq.worker.lifeline import Lifeline
+from pgq.worker.standin import Pulse, State
 
 PERIOD = 2.0
 """Seconds between two beats; well below the 4 after which a worker is looked at."""
-
-CONNECT = 2
-"""Seconds that one attempt to connect may take."""
 
 REAP_LIMIT = 1000
 """Jobs given back in one statement; a beat comes between two."""
@@ -37,17 +40,32 @@ UPKEEP = 60.0
 RETRY = 0.5
 """Seconds at most between two attempts to beat again after a loss."""
 
+LATE = 2.0
+"""Seconds by which this thread wakes too late before it is said."""
+
+SHUT_OUT = 3.0
+"""Seconds without a beat, while a server runs: others may declare us dead after 4."""
+
+MARGIN = 5.0
+"""Seconds before the end of the visibility timeout at which an unheard worker stops its jobs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hears:
-    """Whom the heartbeat tells what it heard; each is called from its thread."""
+    """Whom the heartbeat tells what it heard, and asks; each is called from its thread."""
 
     woken: Callable[[], None]
     """Jobs may be due."""
-    cancelled: Callable[[list[int]], None]
-    """These running jobs were asked to cancel."""
+    asked: Callable[[Interrupt, list[int]], None]
+    """These running jobs were asked to end."""
     dead: Callable[[], None]
     """Others declared this worker dead."""
+    forfeit: Callable[[str], None]
+    """Others may declare this worker dead soon: what runs must end now."""
+    trouble: Callable[[], str | None]
+    """What of the worker cannot do its work now."""
+    elsewhere: Callable[[Call[calls.Beat]], calls.Beat]
+    """Run a beat on a connection of another loop; Unavailable if none is open."""
 
 
 class Heartbeat:
@@ -56,67 +74,60 @@ class Heartbeat:
     def __init__(self, dsn: str, hears: Hears) -> None:
         self._dsn = dsn
         self._hears = hears
+        self._lifeline = Lifeline(dsn, self._revive)
         self._stop = threading.Event()
-        self._interrupt = Interrupt()
         self._thread: threading.Thread | None = None
-        self._conn: psycopg.Connection[Any] | None = None
-        self._listener: Listener | None = None
-        self._lock_key: int | None = None
         self._upkeep_at = 0.0
+        self._beat_at = 0.0
+        """When the last beat that was answered was sent."""
+        self._forgiven = 60.0
+        self._forfeited = False
+        """Whether the jobs were given up since the last beat."""
+        self._progress: dict[int, Progress] = {}
+        """By lease: the latest word of each job that said something since the last beat."""
         self.worker_id = 0
         self.draining = False
+        self._pulse = Pulse(dsn, self._state)
 
     def connect(self) -> int | None:
         """Connect, and take the lock; gives its key, or None through a pooler."""
-        conn = db.connect(
-            self._dsn, application_name="pgq worker heartbeat", connect_timeout=CONNECT
-        )
-        try:
-            key = None
-            if db.run(conn, calls.backend_pid()) == conn.info.backend_pid:
-                with db.driver_errors():
-                    # What the server forgets of this session in a crash is done again: another
-                    # beat, another reap. Not through a pooler: the setting would stay on a session
-                    # that others use.
-                    conn.execute("set synchronous_commit = off")
-                db.run(conn, calls.use_read_committed())
-                key = random.SystemRandom().randrange(1, 2**63)
-                db.run(conn, calls.lock(key))
-            else:
-                conn.prepare_threshold = None
-            fork.own(conn.fileno())
-            self._conn, self._lock_key = conn, key
-        except BaseException:
-            conn.close()
-            raise
-        return key
+        self._lifeline.connect()
+        return self._lifeline.lock_key
 
     def start(self, worker_id: int) -> None:
         """Beat for this worker from now on; connect() comes first."""
         self.worker_id = worker_id
-        self._listen()
+        self._beat_at = clock()
+        self._lifeline.listen(worker_id)
         self._thread = threading.Thread(target=self._guarded, name="pgq-heartbeat", daemon=True)
         self._thread.start()
+        self._pulse.start()
 
     def stop(self) -> None:
         """Beat no more, and release the lock."""
+        self._pulse.stop()
         self._stop.set()
-        self._interrupt.set()
+        self._lifeline.waker.set()
         if self._thread is not None:
             self._thread.join(timeout=PERIOD * 2)
-        self._close()
-        self._interrupt.close()
+        self._lifeline.close()
 
     @property
     def connection(self) -> psycopg.Connection[Any]:
         """The connection that connect() made, for what comes before start()."""
-        assert self._conn is not None
-        return self._conn
+        return self._lifeline.connection
 
     @property
     def pooled(self) -> bool:
         """Whether a pooler stands between: no lock is held and nothing is heard."""
-        return self._lock_key is None
+        return self._lifeline.lock_key is None
+
+    def note_progress(self, job: ClaimedJob, text: str) -> None:
+        """Write this with the next beat."""
+        self._progress[job.lease] = Progress(job, text)
+
+    def _state(self) -> State:
+        return State(self.worker_id, self._lifeline.lock_key, self.draining)
 
     def _guarded(self) -> None:
         try:
@@ -131,81 +142,142 @@ class Heartbeat:
         refused = ""
         while not self._stop.is_set():
             try:
-                if self._conn is None:
-                    self.connect()
-                    self._listen()
-                conn = self._conn
-                assert conn is not None
+                self._lifeline.connect()
+                beat = self._beat()
                 if lost:
                     log.info("database back", loop="heartbeat")
                     lost = False
                     self._hears.woken()
-                beat = self._beat(conn)
-                self._keep_up(conn)
-                if beat.reap_in is not None and beat.reap_in < PERIOD:
-                    self._pause(beat.reap_in)
-                    self._reap(conn)
-                    self._pause(PERIOD - beat.reap_in)
-                else:
-                    if beat.overdue:
-                        self._reap(conn)
-                    self._pause(PERIOD)
+                self._write_progress()
+                self._keep_up()
+                self._rest(beat)
             except Unavailable as error:
-                self._close()
+                self._lifeline.lose()
                 if not lost:
                     log.warning("database lost", loop="heartbeat", error=str(error))
                     lost = True
-                self._stop.wait(RETRY * random.uniform(0.5, 1.0))
+                self._cling()
+                self._stop.wait(self._retry_in())
             except PgqError as error:
                 if str(error) != refused:
                     log.error("heartbeat refused", error=str(error))
                     refused = str(error)
                 self._stop.wait(PERIOD)
 
-    def _listen(self) -> None:
-        self._listener = None if self.pooled else Listener(self.connection, channel(self.worker_id))
+    def _beat(self) -> calls.Beat:
+        sent_at = clock()
+        beat = self._lifeline.run(self._call(self._lifeline.lock_key))
+        self._heard(beat, sent_at)
+        return beat
 
-    def _beat(self, conn: psycopg.Connection[Any]) -> calls.Beat:
-        beat = db.run(
-            conn,
-            calls.heartbeat(self.worker_id, lock_key=self._lock_key, draining=self.draining),
+    def _call(self, lock_key: int | None) -> Call[calls.Beat]:
+        return calls.heartbeat(
+            self.worker_id,
+            lock_key=lock_key,
+            draining=self.draining,
+            trouble=self._hears.trouble(),
         )
+
+    def _revive(self, conn: psycopg.Connection[Any], lock_key: int | None) -> None:
+        """Beat on a new connection, in another thread: the old one does not answer."""
+        sent_at = clock()
+        self._heard(db.run(conn, self._call(lock_key)), sent_at)
+
+    def _heard(self, beat: calls.Beat, sent_at: float) -> None:
+        self._beat_at = sent_at
+        self._forfeited = False
+        self._forgiven = beat.forgiven.total_seconds()
         if not beat.alive:
             self._stop.set()
             self._hears.dead()
-        elif beat.cancelled:
-            self._hears.cancelled(beat.cancelled)
-        return beat
+        if beat.cancelled:
+            self._hears.asked(Interrupt.CANCEL, beat.cancelled)
+        if beat.killed:
+            self._hears.asked(Interrupt.KILL, beat.killed)
 
-    def _keep_up(self, conn: psycopg.Connection[Any]) -> None:
+    def _cling(self) -> None:
+        """Without a connection: beat over that of another loop, or see what others may think."""
+        sent_at = clock()
+        try:
+            self._heard(self._hears.elsewhere(self._call(None)), sent_at)
+        except PgqError:
+            silent = clock() - self._beat_at
+            if silent >= SHUT_OUT and not self._forfeited:
+                self._judge(silent)
+
+    def _retry_in(self) -> float:
+        """Soon, with jitter; and just when it is time to judge, if that comes first."""
+        wait = RETRY * random.uniform(0.5, 1.0)
+        left = SHUT_OUT - (clock() - self._beat_at)
+        return min(wait, left) if left > 0 else wait
+
+    def _judge(self, silent: float) -> None:
+        """Give up what runs if others may declare this worker dead before it beats again."""
+        if silent >= self._forgiven - MARGIN:
+            threatened = reach(self._dsn) is not Reach.CLOSED
+            why = f"not heard for {silent:.0f} s"
+        else:
+            threatened = not self.pooled and reach(self._dsn) is Reach.REFUSED
+            why = "a running server does not let this worker in"
+        if threatened:
+            self._forfeited = True
+            self._hears.forfeit(why)
+
+    def _write_progress(self) -> None:
+        news, self._progress = self._progress, {}
+        if not news:
+            return
+        try:
+            self._lifeline.run(note_progress(list(news.values())))
+        except Unavailable:
+            self._progress = news | self._progress
+            raise
+
+    def _keep_up(self) -> None:
         """Once a minute: what no silence announces, jobs of workers that are unknown or stopped."""
         if clock() >= self._upkeep_at:
             self._upkeep_at = clock() + UPKEEP * random.uniform(0.8, 1.2)
-            self._reap(conn)
-            db.run(conn, calls.tidy())
+            self._reap()
+            with contextlib.suppress(Conflict):
+                self._lifeline.run(calls.tidy())
 
-    def _reap(self, conn: psycopg.Connection[Any]) -> None:
+    def _rest(self, beat: calls.Beat) -> None:
+        """Wait for the next beat, and look for the dead on the way."""
+        if beat.overdue:
+            self._reap()
+        if beat.reap_in is not None and beat.reap_in < PERIOD:
+            self._pause(beat.reap_in)
+            self._reap()
+            self._pause(PERIOD - beat.reap_in)
+        else:
+            self._pause(PERIOD)
+
+    def _reap(self) -> None:
+        try:
+            self._give_back()
+        except Conflict as error:  # the table is locked as a whole: at the next beat
+            log.info("nothing reaped now", error=str(error))
+
+    def _give_back(self) -> None:
         more = True
         while more and not self._stop.is_set():
-            reaped = db.run(conn, calls.reap(limit=REAP_LIMIT))
+            reaped = self._lifeline.run(calls.reap(limit=REAP_LIMIT, watcher=self.worker_id))
             for worker_id, jobs in Counter(job.worker_id for job in reaped).items():
                 log.warning("dead worker's jobs given back", worker=f"w-{worker_id}", jobs=jobs)
             more = len(reaped) == REAP_LIMIT
             if more:
-                self._beat(conn)
+                self._beat()
 
     def _pause(self, seconds: float) -> None:
         """Wait; tell of each notification on the way."""
         until = clock() + seconds
         while (left := until - clock()) > 0 and not self._stop.is_set():
-            if self._listener is None:
-                sleep(left, self._interrupt)
-            elif self._listener.wait(left, self._interrupt):
+            if self._lifeline.wait(left):
                 self._hears.woken()
-
-    def _close(self) -> None:
-        if self._conn is not None:
-            conn, self._conn = self._conn, None
-            if not conn.closed:
-                fork.disown(conn.fileno())
-            conn.close()
+        late = clock() - until
+        if late > LATE and not self._stop.is_set():
+            log.warning(
+                "heartbeat was late: the process was suspended, or code that does not yield "
+                "held the interpreter",
+                seconds=round(late, 1),
+            )

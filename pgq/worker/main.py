@@ -1,30 +1,32 @@
-"""A worker from its start to its end, and how it stops.
+"""A worker from its start to its end.
 
-The first signal drains: nothing more is claimed, what runs may finish (up to the grace). The
-second hands running jobs back, uncharged. The third ends the process at once.
+A process is one worker after another: one that was declared dead by others stops its jobs, and the
+process goes on as a new worker, under a new id.
 """
 
 import asyncio
-import os
-import signal
-import socket
-from importlib.metadata import PackageNotFoundError, version
+import random
 
-from pgq import db
+from pgq.calls import Call
+from pgq.calls import jobs as job_calls
 from pgq.calls import workers as calls
-from pgq.errors import PgqError, WorkerDead
+from pgq.errors import PgqError, Unavailable, WorkerDead
 from pgq.model import ClaimedJob, HandedBack, Verdict
-from pgq.runner.interrupt import clock
+from pgq.runner import Backing
+from pgq.runner.interrupt import Interrupt, clock
 from pgq.runner.verdict import describe, trace
 from pgq.worker import log
 from pgq.worker.claim import ClaimLoop
 from pgq.worker.crew import Crew, make_crew
+from pgq.worker.ending import Ending
 from pgq.worker.finish import FinishLoop
+from pgq.worker.health import Health
 from pgq.worker.heartbeat import Hears, Heartbeat
-from pgq.worker.link import Link
+from pgq.worker.link import LONGEST_WAIT, Link
 from pgq.worker.options import Options
+from pgq.worker.registration import register
+from pgq.worker.surrender import Surrender
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TICK = 0.1
 """Seconds between two looks at the timeouts of running jobs."""
 
@@ -37,40 +39,60 @@ LAST_CLAIM = 2.0
 FAREWELL = 10.0
 """Seconds for the last writes of a worker that was told to hurry."""
 
+ELSEWHERE = 0.3
+"""Seconds for a beat on the connection of another loop."""
+
 DRAIN_POLL = 0.05
 
 
 def run(options: Options) -> int:
     """Work until told to stop; gives the exit code.
 
-    0 after a drain or one signal, 128+n after a second signal n, 1 when the worker was declared
-    dead. Raises Unavailable or SchemaMismatch when it cannot start.
+    0 after a drain or one signal, 128+n after a second signal n, 1 when a part of the worker could
+    not go on. Raises Unavailable or SchemaMismatch when it cannot start.
     """
     log.configure(style=options.log_format, level=options.log_level)
     return asyncio.run(_work(options))
 
 
 async def _work(options: Options) -> int:
-    return await Worker(options).run()
+    ending = Ending()
+    ending.listen()
+    died = await Worker(options, ending).run()
+    while died and ending.renew():
+        await ending.pause(LONGEST_WAIT * random.uniform(0.5, 1.0))
+        died = await Worker(options, ending).run(patient=True)
+    return ending.exit_code
 
 
 class Worker:
-    """One worker process; made inside its event loop."""
+    """One worker; made inside its event loop."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, ending: Ending) -> None:
         self._options = options
+        self._ending = ending
         self._loop = asyncio.get_running_loop()
         self._id = 0
-        self._exit_code = 0
         self._dead = False
-        self._stop = asyncio.Event()
-        self._hurry = asyncio.Event()
         self._held: set[int] = set()
+        self._doomed: asyncio.Queue[ClaimedJob] = asyncio.Queue()
+        """Attempts whose queries are to be cancelled."""
         self._heartbeat = Heartbeat(
-            options.dsn, Hears(self._on_wake, self._on_cancel, self._on_dead)
+            options.dsn,
+            Hears(
+                woken=self._on_wake,
+                asked=self._on_asked,
+                dead=self._on_dead,
+                forfeit=self._on_forfeit,
+                trouble=self._trouble,
+                elsewhere=self._beat_elsewhere,
+            ),
         )
         self._finishing = FinishLoop(Link(options.dsn, "finish"), self._held)
-        self._crew: Crew = make_crew(options, self._report)
+        backing = Backing(
+            options.dsn, self._heartbeat.note_progress, self._cancel_queries, self._complain
+        )
+        self._crew: Crew = make_crew(options, self._report, backing)
         poll = options.poll.total_seconds()
         self._claiming = ClaimLoop(
             Link(options.dsn, "claim"),
@@ -80,22 +102,27 @@ class Worker:
             poll=min(poll, DRAIN_POLL) if options.drain else poll,
             drain=options.drain,
         )
+        self._surrender = Surrender(self._crew.lanes, self._withdraw)
+        self._health = Health(self._claiming, self._finishing, poll=poll)
 
     def __repr__(self) -> str:
         queues = ",".join(self._options.served_queues)
-        state = "draining" if self._stop.is_set() else "working"
+        state = "draining" if self._ending.stop.is_set() else "working"
         return f"<Worker w-{self._id} {queues} {len(self._held)} held, {state}>"
 
-    async def run(self) -> int:
-        """Register, work, stop."""
-        for number in SIGNALS:
-            self._loop.add_signal_handler(number, self._on_signal, number)
+    async def run(self, *, patient: bool = False) -> bool:
+        """Register, work, stop; whether it was declared dead.
+
+        `patient`: wait for the database if it cannot be reached.
+        """
         try:
-            await asyncio.to_thread(self._register)
-        except BaseException:
-            self._heartbeat.stop()
-            self._crew.close()
-            raise
+            await self._start(patient=patient)
+        finally:
+            if not self._id:
+                self._heartbeat.stop()
+                self._crew.close()
+        if not self._id:
+            return False
         try:
             await self._supervise()
         except* Exception as errors:  # noqa: BLE001 - said, and the exit code tells
@@ -106,61 +133,47 @@ class Worker:
                     error=describe(error),
                     traceback=None if isinstance(error, PgqError) else trace(error),
                 )
-            self._exit_code = 1
+            self._ending.fail()
         finally:
             await self._farewell()
         log.info("worker stopped", worker=self._name, **self._finishing.counts)
-        return self._exit_code
+        return self._dead
 
     @property
     def _name(self) -> str:
         return f"w-{self._id}"
 
-    def _register(self) -> None:
-        options = self._options
-        lock_key = self._heartbeat.connect()
-        conn = self._heartbeat.connection
-        db.check_schema(conn)
-        if options.app is not None:
-            handlers = [options.app.handlers[kind] for kind in options.served_kinds or ()]
-            db.run(conn, calls.declare_kinds([handler.defaults for handler in handlers]))
-        self._id = db.run(
-            conn,
-            calls.register(
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                version=_version(),
-                queues=options.served_queues,
-                kinds=options.served_kinds,
-                concurrency=self._crew.concurrency,
-                lock_key=lock_key,
-            ),
-        )
-        self._heartbeat.start(self._id)
-        log.info(
-            "worker started",
-            worker=self._name,
-            queues=",".join(options.served_queues),
-            kinds=",".join(options.served_kinds or ["any"]),
-            concurrency=self._crew.concurrency,
-            database=db.describe(options.dsn),
-        )
-        if self._heartbeat.pooled:
-            log.warning(
-                "a pooler is between the worker and the database: it polls, and its death shows "
-                "only after the visibility timeout"
-            )
+    async def _start(self, *, patient: bool) -> None:
+        """Register, unless told to stop before the database could be reached."""
+        said = False
+        while not (patient and self._ending.stop.is_set()):
+            try:
+                self._id = await asyncio.to_thread(
+                    register, self._options, self._heartbeat, concurrency=self._crew.concurrency
+                )
+            except Unavailable as error:
+                if not patient:
+                    raise
+                if not said:
+                    log.warning("database lost", loop="start", error=str(error))
+                    said = True
+                await self._ending.pause(LONGEST_WAIT * random.uniform(0.5, 1.0))
+            else:
+                return
 
     async def _supervise(self) -> None:
         """Run the loops until the end; if one fails, all do."""
         async with asyncio.TaskGroup() as group:
-            writer = group.create_task(self._finishing.run(self._id), name="finish")
-            ticker = group.create_task(self._tick(), name="timeouts")
+            others = [
+                group.create_task(self._finishing.run(self._id), name="finish"),
+                group.create_task(self._tick(), name="timeouts"),
+                group.create_task(self._drain(), name="drain"),
+                group.create_task(self._cancel_doomed(), name="cancel queries"),
+            ]
             claimer = group.create_task(self._claim(), name="claim")
-            drain = group.create_task(self._drain(), name="drain")
-            await self._stop.wait()
+            await self._ending.stop.wait()
             await self._wind_down(claimer)
-            for task in (writer, ticker, drain):
+            for task in others:
                 task.cancel()
 
     async def _claim(self) -> None:
@@ -170,61 +183,67 @@ class Worker:
             self._die()
         except PgqError as error:
             log.error("worker cannot go on", worker=self._name, error=str(error))
-            self._exit_code = 1
-            self._stop.set()
+            self._ending.fail()
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            now = clock()
+            self._health.ticked_at = now = clock()
             for lane in self._crew.lanes:
-                lane.runner.expire(now)
+                lane.runner.tick(now)
+
+    async def _cancel_doomed(self) -> None:
+        while True:
+            job = await self._doomed.get()
+            try:
+                cancelled = await self._finishing.link.run_once(job_calls.cancel_queries(job))
+            except PgqError as error:
+                log.warning("queries not cancelled", job=job.id, error=str(error))
+            else:
+                if cancelled:
+                    log.info("queries cancelled", job=job.id, queries=cancelled)
 
     async def _drain(self) -> None:
         await self._claiming.drained.wait()
-        self._stop.set()
+        self._ending.stop.set()
 
     async def _wind_down(self, claimer: asyncio.Task[None]) -> None:
         """Stop claiming, let jobs end, write what became of them."""
+        ending = self._ending
         self._heartbeat.draining = True
         self._claiming.stop()
-        await self._unless_hurried(claimer, LAST_CLAIM)
-        for lane in self._crew.lanes:
-            for job in lane.runner.withdraw():
-                self._finishing.report(job, HandedBack())
+        await ending.unless_hurried(claimer, LAST_CLAIM)
+        self._withdraw()
         grace = self._options.grace
         if not await self._idle(None if grace is None else grace.total_seconds()):
-            for lane in self._crew.lanes:
-                lane.runner.hand_back()
-            self._hurry.clear()
+            self._ask_all(Interrupt.HAND_BACK)
+            ending.hurry.clear()
             if not await self._idle(STOPPING):
                 self._abandon()
-        if self._exit_code:
-            self._hurry.set()
+        if ending.exit_code or self._dead:
+            ending.hurry.set()
         flushed = asyncio.create_task(self._finishing.flushed())
-        if not await self._unless_hurried(flushed, FAREWELL):
+        if not await ending.unless_hurried(flushed, FAREWELL):
             log.error("outcomes not written; these jobs run again", jobs=len(self._held))
-
-    async def _unless_hurried(self, task: asyncio.Task[None], seconds: float) -> bool:
-        """Wait for a task until a signal says hurry, then so many seconds more; whether it ended.
-
-        Without the database it may never end.
-        """
-        hurry = asyncio.create_task(self._hurry.wait())
-        await asyncio.wait({task, hurry}, return_when=asyncio.FIRST_COMPLETED)
-        hurry.cancel()
-        ended, _ = await asyncio.wait({task}, timeout=seconds)
-        task.cancel()
-        return bool(ended)
 
     async def _idle(self, seconds: float | None) -> bool:
         """Wait until nothing runs: false when the time is over or a signal says hurry."""
-        until = None if seconds is None else clock() + seconds
+        patience = self._ending.until(seconds)
         while self._crew.busy:
-            if self._hurry.is_set() or (until is not None and clock() >= until):
+            if patience.over:
                 return False
             await asyncio.sleep(0.02)
         return True
+
+    def _withdraw(self) -> None:
+        """Hand back what has not started."""
+        for lane in self._crew.lanes:
+            for job in lane.runner.withdraw():
+                self._finishing.report(job, HandedBack())
+
+    def _ask_all(self, cause: Interrupt) -> None:
+        for lane in self._crew.lanes:
+            lane.runner.ask(cause)
 
     def _abandon(self) -> None:
         """Hand back what cannot be stopped (threads): they end with the process, now."""
@@ -235,54 +254,68 @@ class Worker:
 
     async def _farewell(self) -> None:
         await asyncio.to_thread(self._heartbeat.stop)
+        # With outcomes unwritten it is better found dead: others give the jobs back within seconds.
+        if not self._held:
+            await self._say_farewell()
+        await self._claiming.link.close()
+        await self._finishing.link.close()
+        self._crew.close()
+
+    async def _say_farewell(self) -> None:
         try:
             async with asyncio.timeout(FAREWELL):
                 await self._finishing.link.run_once(calls.stop(self._id))
         except (PgqError, TimeoutError) as error:
             log.warning("farewell not written", worker=self._name, error=str(error))
-        await self._claiming.link.close()
-        await self._finishing.link.close()
-        self._crew.close()
 
     def _report(self, job: ClaimedJob, verdict: Verdict) -> None:
+        self._surrender.ended(job)
         self._finishing.report(job, verdict)
         self._claiming.made_room()
 
-    def _on_signal(self, number: int) -> None:
-        name = signal.Signals(number).name
-        if not self._stop.is_set():
-            log.info("draining: the next signal hands running jobs back", signal=name)
-            self._stop.set()
-        elif not self._exit_code:
-            log.info("handing running jobs back: the next signal ends at once", signal=name)
-            self._exit_code = 128 + number
-            self._hurry.set()
-        else:
-            log.warning("ended at once; running jobs are reaped by others", signal=name)
-            os._exit(128 + number)
-
-    def _on_wake(self) -> None:
-        self._loop.call_soon_threadsafe(self._claiming.wake)
-
-    def _on_cancel(self, job_ids: list[int]) -> None:
-        for lane in self._crew.lanes:
-            self._loop.call_soon_threadsafe(lane.runner.cancel, job_ids)
-
-    def _on_dead(self) -> None:
-        self._loop.call_soon_threadsafe(self._die)
-
     def _die(self) -> None:
+        """Others declared this worker dead: its jobs run elsewhere now."""
         if self._dead:
             return
         self._dead = True
         log.error("declared dead by others: stopping all jobs, which run elsewhere now")
-        self._exit_code = 1
-        self._stop.set()
-        self._hurry.set()
+        self._surrender.give_up()
+        self._ending.at_once()
 
+    # What follows is called from the heartbeat's thread, and by runners from any.
 
-def _version() -> str:
-    try:
-        return version("pgq-toolkit")
-    except PackageNotFoundError:
-        return "unknown"
+    def _on_wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._claiming.wake)
+
+    def _on_asked(self, cause: Interrupt, job_ids: list[int]) -> None:
+        for lane in self._crew.lanes:
+            self._loop.call_soon_threadsafe(lane.runner.ask, cause, job_ids)
+
+    def _on_dead(self) -> None:
+        self._surrender.demand(self._die)
+
+    def _on_forfeit(self, reason: str) -> None:
+        log.error("stopping all jobs: others may run them soon", reason=reason)
+        self._surrender.demand(self._surrender.give_up)
+
+    def _trouble(self) -> str | None:
+        return self._health.trouble()
+
+    def _beat_elsewhere(self, call: Call[calls.Beat]) -> calls.Beat:
+        """Beat over the connections of the other loops, if one is open and answers."""
+        error: Exception = Unavailable("no connection is open")
+        for link in (self._finishing.link, self._claiming.link):
+            beat = asyncio.run_coroutine_threadsafe(link.run_if_open(call), self._loop)
+            try:
+                return beat.result(ELSEWHERE)
+            except (PgqError, TimeoutError) as failed:
+                beat.cancel()
+                error = failed
+        raise Unavailable(str(error))
+
+    def _cancel_queries(self, job: ClaimedJob) -> None:
+        self._loop.call_soon_threadsafe(self._doomed.put_nowait, job)
+
+    @staticmethod
+    def _complain(job: ClaimedJob, what: str) -> None:
+        log.warning(what, job=job.id, kind=job.kind)

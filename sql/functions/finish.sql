@@ -35,6 +35,7 @@ begin
             result = g.result,
             last_error = g.note,
             cancel_requested_at = null,
+            kill_requested_at = null,
             finished_at = now(),
             updated_at = now()
         from (

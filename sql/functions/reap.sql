@@ -3,20 +3,24 @@
 -- A worker is dead when its last beat is older than 4 seconds and the advisory lock that its row
 -- names is held by nobody; or, whatever its lock, when it was silent for the visibility timeout.
 -- Nobody is declared dead by a session younger than 5 seconds: it may be the first one after a
--- restart, a crash recovery or a promotion, when no worker could beat yet.
+-- restart, a crash recovery or a promotion, when no worker could beat yet. Nor by a worker that was
+-- silent itself a moment ago (see pgq.heartbeat).
 -- No leader is needed: each dead worker's row is locked (skipping locked ones), its beat is read
 -- again by that lock and its advisory lock is tried under it, all in one transaction with the
 -- jobs. Jobs left running by workers that are marked dead, have stopped, or are unknown go too.
--- Takes: how many jobs to give back at most; call again while it returns that many.
--- Refuses: any isolation but READ COMMITTED.
+-- Takes: how many jobs to give back at most; call again while it returns that many. And the worker
+-- that reaps (null: somebody else).
+-- Refuses: any isolation but READ COMMITTED. Gives up (55P03) when the table is locked as a whole:
+-- it must not hold the rows of workers, who cannot beat meanwhile, and judge them later.
 -- Returns: a row a job given back, with its worker and what became of it.
 -- Locks: worker rows in order of id, their advisory locks, then job rows, waiting for none of
 -- them; then the throughput rows of this backend's slot.
 -- Relies on: jobs_running.
-create or replace function pgq.reap(p_limit integer default 1000)
+create or replace function pgq.reap(p_limit integer default 1000, p_watcher bigint default null)
 returns table (job_id bigint, queue text, kind text, worker_id bigint, status text)
 language plpgsql
 set search_path = ''
+set lock_timeout = '1s'
 as $$
 declare
     v_worker record;
@@ -26,7 +30,16 @@ begin
             using errcode = 'invalid_transaction_state',
                 hint = 'call it in a transaction of its own';
     end if;
-    if pgq.session_age() >= interval '5 seconds' then
+    if pgq.session_age() >= interval '5 seconds'
+        and (
+            p_watcher is null
+            or exists (
+                select from pgq.workers as w
+                where w.id = p_watcher and w.beat_at >= now() - interval '6 seconds'
+                    and w.watching_since <= now() - interval '4 seconds'
+            )
+        )
+    then
         for v_worker in
             select w.id, w.lock_key, s.silent >= s.forgiven as overdue
             from pgq.workers as w

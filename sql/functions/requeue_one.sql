@@ -16,6 +16,8 @@ begin
         snoozes = 0,
         scheduled_at = now(),
         cancel_requested_at = null,
+        kill_requested_at = null,
+        progress = null,
         result = null,
         finished_at = null,
         updated_at = now()

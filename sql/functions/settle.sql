@@ -2,7 +2,7 @@
 -- what becomes of a job that failed, timed out, was snoozed, handed back or cancelled.
 --
 -- Takes: the worker; and in parallel arrays each job's id, lease, attempt (as claimed), outcome,
--- delay, error and traceback. Outcomes:
+-- delay, error, traceback and output (the end of what it wrote). Outcomes:
 --   failed, timed out  again after the delay (null: pgq.backoff), or failed when attempts are used up
 --   buried             failed for good, whatever attempts are left
 --   snoozed            again after the delay, not charged; after 1,000 snoozes a failed attempt
@@ -20,7 +20,8 @@ create or replace function pgq.settle(
     p_outcomes text[],
     p_delays interval[],
     p_errors text[],
-    p_tracebacks text[]
+    p_tracebacks text[],
+    p_outputs text[] default null
 ) returns bigint[]
 language plpgsql
 set search_path = ''
@@ -34,7 +35,7 @@ declare
     v_changed bigint;
 begin
     with given as materialized (
-        select j.id, g.lease, g.delay, g.traceback, j.locked_at as started_at, v.outcome,
+        select j.id, g.lease, g.delay, g.traceback, g.output, j.locked_at as started_at, v.outcome,
             case
                 when g.outcome = 'snoozed' and v.outcome = 'failed' then 'snoozed more than 1000 times'
                 else coalesce(g.error, v.outcome)
@@ -46,8 +47,8 @@ begin
                 when v.outcome = 'buried' or j.attempts >= j.max_attempts then 'failed'
                 else 'pending'
             end as status
-        from unnest(p_ids, p_leases, p_outcomes, p_delays, p_errors, p_tracebacks)
-            as g (id, lease, outcome, delay, error, traceback)
+        from unnest(p_ids, p_leases, p_outcomes, p_delays, p_errors, p_tracebacks, p_outputs)
+            as g (id, lease, outcome, delay, error, traceback, output)
         join pgq.jobs as j
             on j.id = any (p_ids) and j.id = g.id and j.shard = 0 and j.lease = g.lease
         cross join lateral (
@@ -83,14 +84,14 @@ begin
         from given as g
         where j.id = any (p_ids) and j.id = g.id and j.shard = 0 and j.lease = g.lease
         returning j.id, j.queue, j.kind, j.status, j.attempts, j.scheduled_at,
-            g.outcome, g.error, g.traceback, g.started_at
+            g.outcome, g.error, g.traceback, g.output, g.started_at
     ),
     recorded as (
         insert into pgq.attempts
-            (job_id, attempt, worker_id, started_at, outcome, error, traceback)
+            (job_id, attempt, worker_id, started_at, outcome, error, traceback, output)
         select c.id, c.attempts, p_worker_id, c.started_at,
             case c.outcome when 'buried' then 'failed' else c.outcome end,
-            c.error, c.traceback
+            c.error, c.traceback, c.output
         from changed as c
         where c.outcome not in ('snoozed', 'handed back')
     ),

@@ -6,14 +6,7 @@
 create or replace function pgq.silent_workers()
 returns table (id bigint, lock_key bigint, silent interval, forgiven interval)
 language sql stable set search_path = '' as $$
-    select w.id, w.lock_key, now() - w.beat_at,
-        coalesce(
-            (
-                select max(q.visibility_timeout) from pgq.queues as q
-                where q.queue = any (w.queues)
-            ),
-            interval '60 seconds'
-        )
+    select w.id, w.lock_key, now() - w.beat_at, pgq.forgiven_silence(w.queues)
     from pgq.workers as w
     where w.died_at is null and w.stopped_at is null
         and w.beat_at < now() - interval '2.2 seconds';

@@ -5,6 +5,7 @@
 create or replace function pgq.tidy() returns void
 language plpgsql
 set search_path = ''
+set lock_timeout = '1s'
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

@@ -21,6 +21,10 @@ create table pgq.jobs (
     worker_id bigint,
     locked_at timestamptz,
     cancel_requested_at timestamptz,
+    -- Set with cancel_requested_at where an operator wants the job ended whatever it takes.
+    kill_requested_at timestamptz,
+    -- What the handler last said: {"fraction": 0.4, "note": "resizing"}.
+    progress jsonb,
     result jsonb,
     last_error text,
     snoozes integer not null default 0,
@@ -88,6 +92,8 @@ create table pgq.attempts (
     outcome text not null,
     error text not null,
     traceback text,
+    -- The end of what a command wrote, or a handler logged.
+    output text,
     constraint attempts_pkey primary key (job_id, shard, id),
     constraint attempts_outcome check (outcome in ('failed', 'timed out', 'cancelled', 'lost'))
 );
@@ -106,7 +112,11 @@ create table pgq.workers (
     waiting boolean not null default false,
     started_at timestamptz not null default now(),
     beat_at timestamptz not null default now(),
+    -- Since when it has beaten without a pause, and so can tell who has not.
+    watching_since timestamptz not null default now(),
     draining_at timestamptz,
+    -- What of the worker cannot do its work, and why; null while all of it can.
+    trouble text,
     stopped_at timestamptz,
     died_at timestamptz,
     constraint workers_pkey primary key (id)

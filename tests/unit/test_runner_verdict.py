@@ -9,8 +9,9 @@ import pgq
 from pgq.model import Buried, Cancelled, ClaimedJob, Done, Failed, HandedBack, Snoozed
 from pgq.registry import Handler
 from pgq.registry.binding import Misfit
-from pgq.runner.interrupt import Interrupt, clock, deadline, interrupted
-from pgq.runner.verdict import MAX_ERROR, MAX_RESULT, describe, raised, returned, storable, trace
+from pgq.runner.interrupt import Interrupt, Stop, clock, deadline, interrupted
+from pgq.runner.verdict import MAX_ERROR, MAX_RESULT, describe, raised, returned, trace
+from pgq.text import storable
 
 HOUR = timedelta(hours=1)
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -105,10 +106,30 @@ def test_text_is_made_fit_for_the_database_and_cut_in_the_middle() -> None:
     assert cut == "a" * 1_000 + " ... 8000 characters cut ... " + "b" * 1_000
 
 
+def asked(*causes: Interrupt) -> Stop:
+    stop = Stop()
+    for cause in causes:
+        stop.ask(cause, 0.0)
+    return stop
+
+
 def test_a_job_that_was_asked_to_stop_ends_as_what_was_asked() -> None:
-    assert interrupted(JOB, Interrupt.TIMEOUT) == Failed("timed out after 1h", timed_out=True)
-    assert interrupted(JOB, Interrupt.CANCEL) == Cancelled("cancelled while it ran")
-    assert interrupted(JOB, Interrupt.HAND_BACK) == HandedBack()
+    assert interrupted(JOB, asked(Interrupt.TIMEOUT)) == Failed(
+        "timed out after 1h", timed_out=True
+    )
+    assert interrupted(JOB, asked(Interrupt.CANCEL)) == Cancelled("cancelled while it ran")
+    assert interrupted(JOB, asked(Interrupt.HAND_BACK)) == HandedBack()
+    assert interrupted(JOB, asked(Interrupt.KILL)) == Cancelled("killed by an operator")
+
+
+def test_the_first_wish_decides_the_end_and_the_strongest_how_far_to_go() -> None:
+    stop = asked(Interrupt.HAND_BACK, Interrupt.TIMEOUT, Interrupt.CANCEL)
+
+    assert stop.cause is Interrupt.TIMEOUT
+    assert interrupted(JOB, stop) == HandedBack()
+    assert interrupted(JOB, asked(Interrupt.CANCEL, Interrupt.KILL)) == Cancelled(
+        "cancelled, then killed by an operator"
+    )
 
 
 def test_a_deadline_is_the_timeout_from_now() -> None:

@@ -10,12 +10,15 @@ import pytest
 
 import pgq
 from pgq.model import ClaimedJob, Verdict
+from pgq.runner import Backing
 from pgq.runner.coroutine import CoroutineRunner
 from pgq.runner.thread import ThreadRunner, handler_perform
 from pgq.worker.lane import AHEAD, BATCH, MAX_AHEAD, Lane, Pace
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 PATIENCE = 10.0
+ALONE = Backing("", lambda *_: None, lambda _: None, lambda *_: None)
+"""No worker stands behind these runners."""
 
 
 def claims(count: int, *, kind: str = "work", start: int = 0) -> list[ClaimedJob]:
@@ -31,11 +34,11 @@ class Crew:
         self.lane = Lane(["work"], ["q"])
         report = self.lane.reporting(lambda job, verdict: self.ended.append((job, verdict)))
         if threads:
-            perform = handler_perform(app.handlers)
-            runner = ThreadRunner(perform, capacity, report, overdue=lambda _: None)
+            perform = handler_perform(app.handlers, ALONE)
+            runner = ThreadRunner(perform, capacity, report, backing=ALONE)
             self.lane.attach(runner)
         else:
-            self.lane.attach(CoroutineRunner(app.handlers, capacity, report))
+            self.lane.attach(CoroutineRunner(app.handlers, capacity, report, backing=ALONE))
 
     async def work_off(self, jobs: list[ClaimedJob]) -> None:
         self.lane.take(jobs)

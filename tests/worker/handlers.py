@@ -1,6 +1,7 @@
 """The app of the workers that tests start as processes; files in $DESK tell and ask."""
 
 import asyncio
+import ctypes
 import os
 import time
 from pathlib import Path
@@ -71,3 +72,9 @@ async def fork_and_hold(job: pgq.Job) -> None:
     desk(f"child-{job.attempt}").write_text(str(child))
     while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
         await asyncio.sleep(0.01)
+
+
+@app.job("hold the interpreter")
+def hold_the_interpreter(seconds: int) -> None:
+    """Let no other thread of the worker run, as some code in C does."""
+    ctypes.PyDLL(None).sleep(seconds)

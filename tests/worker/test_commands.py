@@ -1,5 +1,6 @@
 """Jobs that are shell commands (`pgq worker --exec`)."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -44,9 +45,9 @@ def test_the_payload_comes_on_stdin_and_the_rest_in_the_environment(
     row = execute(f'read -r line && echo "$line {names}" > {seen}', payload={"größe": [1, None]})
 
     assert row["status"] == "done"
-    assert seen.read_text() == (
-        f'{{"größe": [1, null]}} {row["id"]} default resize 1 3 pgq-job-{row["id"]}\n'
-    )
+    facts, _, application_name = seen.read_text().rstrip().rpartition(" ")
+    assert facts == f'{{"größe": [1, null]}} {row["id"]} default resize 1 3'
+    assert re.fullmatch(f"pgq-job-{row['id']}-[0-9a-f]{{16}}", application_name)
 
 
 def test_a_payload_that_nobody_reads_does_no_harm(execute: Execute) -> None:

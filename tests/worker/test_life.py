@@ -3,7 +3,7 @@
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from signal import SIGCONT, SIGKILL, SIGSTOP
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 
 from tests.support import jobs
 from tests.support.databases import wait_until
@@ -99,7 +99,7 @@ def test_a_handler_that_blocks_the_loop_is_not_taken_for_dead(
     assert jobs.value(queue, "select count(*) from pgq.workers where died_at is not null") == 0
 
 
-def test_a_worker_that_was_frozen_for_too_long_changes_nothing_and_ends(
+def test_a_worker_that_was_frozen_for_too_long_changes_nothing_and_begins_anew(
     queue: Connection, elder: Connection, fleet: Workers, tmp_path: Path
 ) -> None:
     job_id = jobs.enqueue(queue, "hold")
@@ -115,11 +115,16 @@ def test_a_worker_that_was_frozen_for_too_long_changes_nothing_and_ends(
 
     frozen.send(SIGCONT)
 
-    assert frozen.ended() == 1
     assert frozen.seen("declared dead by others")["level"] == "error"
     assert frozen.seen("lease lost")["job"] == job_id
+    begun_anew = frozen.seen("worker started", worker=f"w-{other.id + 1}")
+    again = jobs.enqueue(queue, "quick")
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", again)
     assert jobs.row(queue, job_id) == before
     assert before["worker_id"] == other.id
+    assert begun_anew["level"] == "info"
+    frozen.send(SIGTERM)
+    assert frozen.ended() == 0
 
 
 def test_a_dead_workers_thread_is_asked_to_stop(
@@ -132,9 +137,23 @@ def test_a_dead_workers_thread_is_asked_to_stop(
     jobs.die(queue, worker.id)
     jobs.reap(elder)
 
-    assert worker.ended() == 1
+    worker.seen("worker started", worker=f"w-{worker.id + 1}")
     row = jobs.row(queue, job_id)
     assert (row["status"], row["last_error"][:12]) == ("failed", "worker lost:")
+
+
+def test_a_dead_workers_thread_that_does_not_stop_ends_with_its_process(
+    queue: Connection, elder: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "ignore all", max_attempts=1)
+    worker = fleet.start(*APP, "-c", "1", "--kind", "ignore all")
+    appears(tmp_path / "started-1")
+    jobs.die(queue, worker.id)
+    jobs.reap(elder)
+
+    assert worker.ended() == 1
+    assert worker.seen("the process ends")["reason"] == "1 jobs do not stop"
+    assert jobs.row(queue, job_id)["status"] == "failed"
 
 
 def test_a_terminated_heartbeat_is_no_death(

@@ -1,0 +1,77 @@
+"""What stands where the database should be, for a worker that cannot get in.
+
+It is asked without matching the text of an error: libpq's PQping tells a server that runs from one
+that starts or is not there, and a plain socket tells a closed port from a network that is cut.
+"""
+
+import socket
+import struct
+from enum import Enum
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.conninfo import conninfo_attempts, conninfo_to_dict, make_conninfo
+
+PATIENCE = 2
+"""Seconds in which a host must answer."""
+
+# Any server answers this with one byte ("SSLRequest" of the protocol).
+_KNOCK = struct.pack("!ii", 8, 80877103)
+
+
+class Reach(Enum):
+    """How far one gets; a later one outweighs the ones before, over several hosts."""
+
+    CLOSED = "no server takes work there now: it is down, starts, or is a standby"
+    SILENT = "no answer"
+    REFUSED = "a running server does not let us in"
+
+
+def reach(dsn: str) -> Reach:
+    """What answers where this DSN points; takes at most a few seconds a host."""
+    try:
+        attempts = conninfo_attempts(conninfo_to_dict(dsn))
+    except psycopg.Error:  # no host could be resolved
+        return Reach.SILENT
+    found = [_reach(dict(attempt)) for attempt in attempts]
+    order = list(Reach)
+    return max(found, key=order.index, default=Reach.CLOSED)
+
+
+def _reach(attempt: dict[str, Any]) -> Reach:
+    attempt.pop("target_session_attrs", None)
+    attempt["connect_timeout"] = PATIENCE
+    info = make_conninfo("", **attempt)
+    match pq.PGconn.ping(info.encode()):
+        case pq.Ping.OK:
+            return Reach.CLOSED if _lets_in(info) else Reach.REFUSED
+        case pq.Ping.NO_RESPONSE:
+            return _knock(attempt)
+        case _:
+            return Reach.CLOSED
+
+
+def _lets_in(info: str) -> bool:
+    """Whether one can log in there: then it is a standby, or has just come back."""
+    try:
+        psycopg.connect(info).close()
+    except psycopg.Error:
+        return False
+    return True
+
+
+def _knock(attempt: dict[str, Any]) -> Reach:
+    """Tell a port that is closed, or whose owner hangs up, from silence."""
+    host = str(attempt.get("hostaddr") or attempt.get("host") or "/")
+    if host.startswith("/"):
+        return Reach.CLOSED  # a socket of this machine
+    try:
+        with socket.create_connection((host, int(attempt.get("port") or 5432)), PATIENCE) as door:
+            door.sendall(_KNOCK)
+            door.recv(1)
+    except (ConnectionRefusedError, ConnectionResetError, BrokenPipeError):
+        return Reach.CLOSED
+    except OSError:
+        return Reach.SILENT
+    return Reach.CLOSED

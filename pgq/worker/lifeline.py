@@ -1,0 +1,175 @@
+"""The connection by which others see that a worker lives.
+
+On it the worker holds a session advisory lock, listens on its channel, and beats. A call that is
+not answered in time is not waited for for ever: the connection is replaced. The new one takes a
+lock and beats before the old one is dropped, so that a worker which is only hard to reach is never
+without a sign of life.
+"""
+
+import contextlib
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import psycopg
+
+from pgq import db
+from pgq.calls import Call
+from pgq.calls import workers as calls
+from pgq.errors import ConnectionLost, PgqError
+from pgq.notify import Listener, Waker, channel, sleep
+from pgq.runner import fork
+from pgq.runner.interrupt import clock
+
+T = TypeVar("T")
+
+CONNECT = 2
+"""Seconds that one attempt to connect may take."""
+
+ANSWER = 5.0
+"""Seconds in which a call must be answered; well below every visibility timeout."""
+
+
+class _Session:
+    """One connection, and the key of the lock that it holds (None through a pooler)."""
+
+    def __init__(self, dsn: str) -> None:
+        self.conn = db.connect(
+            dsn, application_name="pgq worker heartbeat", connect_timeout=CONNECT
+        )
+        self.lock_key: int | None = None
+        self.listener: Listener | None = None
+        try:
+            with _bounded(self.conn):
+                self._prepare()
+            fork.own(self.conn.fileno())
+        except BaseException:
+            self.conn.close()
+            raise
+
+    def _prepare(self) -> None:
+        if db.run(self.conn, calls.backend_pid()) != self.conn.info.backend_pid:
+            self.conn.prepare_threshold = None
+            return
+        with db.driver_errors():
+            # What the server forgets of this session in a crash is done again: another beat,
+            # another reap. Not through a pooler: the setting would stay on a session that others
+            # use.
+            self.conn.execute("set synchronous_commit = off")
+        db.run(self.conn, calls.prepare_session())
+        self.lock_key = random.SystemRandom().randrange(1, 2**63)
+        db.run(self.conn, calls.lock(self.lock_key))
+
+    def listen(self, worker_id: int) -> None:
+        """Hear when jobs may be due for this worker."""
+        if self.lock_key is not None:
+            with _bounded(self.conn):
+                self.listener = Listener(self.conn, channel(worker_id))
+
+    def close(self) -> None:
+        if not self.conn.closed:
+            fork.disown(self.conn.fileno())
+        self.conn.close()
+
+
+class Lifeline:
+    """A session that is replaced when it stalls, and made anew when it is lost."""
+
+    def __init__(
+        self, dsn: str, revive: Callable[[psycopg.Connection[Any], int | None], None]
+    ) -> None:
+        """`revive` beats on a new connection, with the key of its lock."""
+        self._dsn = dsn
+        self._revive = revive
+        self._session: _Session | None = None
+        self._replacement: _Session | None = None
+        self._worker_id: int | None = None
+        self.waker = Waker()
+        self.lock_key: int | None = None
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        """The connection, for what comes before the first beat."""
+        assert self._session is not None
+        return self._session.conn
+
+    def connect(self) -> None:
+        """Connect unless there is a connection, take the lock, listen; Unavailable if it fails."""
+        if self._session is not None:
+            return
+        session, self._replacement = self._replacement, None
+        if session is None:
+            session = _Session(self._dsn)
+        self._session, self.lock_key = session, session.lock_key
+        if self._worker_id is not None:
+            session.listen(self._worker_id)
+
+    def listen(self, worker_id: int) -> None:
+        """Hear of this worker's jobs, now and after each reconnection."""
+        self._worker_id = worker_id
+        assert self._session is not None
+        self._session.listen(worker_id)
+
+    def run(self, call: Call[T]) -> T:
+        """Run a call; if no answer comes, ConnectionLost once a replacement was tried for."""
+        conn = self.connection
+        with _bounded(conn, self._replace):
+            return db.run(conn, call)
+
+    def _replace(self) -> None:
+        """In a thread of its own, while the call waits: connect anew, beat, then drop the old."""
+        old = self.connection
+        try:
+            fresh = _Session(self._dsn)
+        except PgqError:
+            db.cut(old)
+            return
+        try:
+            with _bounded(fresh.conn):
+                self._revive(fresh.conn, fresh.lock_key)
+            self._replacement = fresh
+        except PgqError:
+            fresh.close()
+        db.cut(old)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until woken; whether jobs may be due. ConnectionLost when it broke."""
+        listener = self._session.listener if self._session else None
+        if listener is None:
+            sleep(seconds, self.waker)
+            return False
+        return listener.wait(seconds, self.waker)
+
+    def lose(self) -> None:
+        """Drop the connection; connect() makes another one."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def close(self) -> None:
+        """Drop everything, and release the lock."""
+        self.lose()
+        if self._replacement is not None:
+            self._replacement.close()
+        self.waker.close()
+
+
+@contextlib.contextmanager
+def _bounded(
+    conn: psycopg.Connection[Any], on_stall: Callable[[], None] | None = None
+) -> Iterator[None]:
+    """Let the body wait for answers on this connection for a bounded time."""
+    began = clock()
+    timer = threading.Timer(ANSWER, on_stall or (lambda: db.cut(conn)))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except ConnectionLost as error:
+        if clock() - began >= ANSWER:
+            raise ConnectionLost(f"no answer from the database for {ANSWER:g} s") from error
+        raise
+    finally:
+        timer.cancel()
+        timer.join()

@@ -1,0 +1,58 @@
+"""Making a worker known in the database."""
+
+import os
+import socket
+from importlib.metadata import PackageNotFoundError, version
+
+from pgq import db
+from pgq.calls import workers as calls
+from pgq.worker import log
+from pgq.worker.heartbeat import Heartbeat
+from pgq.worker.options import Options
+
+
+def register(options: Options, heartbeat: Heartbeat, *, concurrency: int) -> int:
+    """Connect, declare the kinds, register, begin to beat; gives the worker's id.
+
+    Raises Unavailable or SchemaMismatch when there is nothing to work on.
+    """
+    lock_key = heartbeat.connect()
+    conn = heartbeat.connection
+    db.check_schema(conn)
+    if options.app is not None:
+        handlers = [options.app.handlers[kind] for kind in options.served_kinds or ()]
+        db.run(conn, calls.declare_kinds([handler.defaults for handler in handlers]))
+    worker_id = db.run(
+        conn,
+        calls.register(
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=_version(),
+            queues=options.served_queues,
+            kinds=options.served_kinds,
+            concurrency=concurrency,
+            lock_key=lock_key,
+        ),
+    )
+    heartbeat.start(worker_id)
+    log.info(
+        "worker started",
+        worker=f"w-{worker_id}",
+        queues=",".join(options.served_queues),
+        kinds=",".join(options.served_kinds or ["any"]),
+        concurrency=concurrency,
+        database=db.describe(options.dsn),
+    )
+    if heartbeat.pooled:
+        log.warning(
+            "a pooler is between the worker and the database: it polls, and its death shows "
+            "only after the visibility timeout"
+        )
+    return worker_id
+
+
+def _version() -> str:
+    try:
+        return version("pgq-toolkit")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,68 @@
+"""Letting go of jobs that others run, or may run soon: they end now, or the process does.
+
+A worker that was declared dead, or that cannot beat while others may soon declare it dead, must not
+go on beside the next attempt of its jobs. A thread, or a handler that blocks the event loop, cannot
+be stopped: it ends with the process.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+from pgq.model import ClaimedJob
+from pgq.runner.interrupt import Interrupt
+from pgq.worker import log
+from pgq.worker.lane import Lane
+
+LET_GO = 0.7
+"""Seconds in which the jobs must end.
+
+Together with the silence that comes before, less than the 4 seconds after which others run them.
+"""
+
+
+class Surrender:
+    """Ends what runs in these lanes; made inside the event loop."""
+
+    def __init__(self, lanes: Sequence[Lane], withdraw: Callable[[], None]) -> None:
+        """`withdraw` hands back what has not started."""
+        self._lanes = lanes
+        self._withdraw = withdraw
+        self._loop = asyncio.get_running_loop()
+        self._running: set[int] = set()
+        """Leases of the jobs that were told to end and have not."""
+        self._heard = threading.Event()
+
+    def ended(self, job: ClaimedJob) -> None:
+        """This job runs no more."""
+        self._running.discard(job.lease)
+
+    def give_up(self) -> None:
+        """Tell all jobs to end; the process ends soon if they do not. On the event loop."""
+        self._heard.set()
+        self._withdraw()
+        for lane in self._lanes:
+            self._running.update(job.lease for job in lane.runner.abandon())
+            lane.runner.ask(Interrupt.LOST)
+        self._loop.call_later(LET_GO, self._check)
+
+    def _check(self) -> None:
+        if self._running:
+            end_process(f"{len(self._running)} jobs do not stop")
+
+    def demand(self, tell: Callable[[], None]) -> None:
+        """Have `tell`, which gives up, called on the event loop; for another thread.
+
+        The process ends if a handler keeps the event loop from hearing it.
+        """
+        self._heard.clear()
+        self._loop.call_soon_threadsafe(tell)
+        if not self._heard.wait(LET_GO):
+            end_process("a handler blocks the event loop")
+
+
+def end_process(why: str) -> None:
+    """End at once."""
+    log.error("the process ends, so that its jobs do", reason=why)
+    os._exit(1)

@@ -1,0 +1,1 @@
+select pgq.note_progress(%(ids)s::bigint[], %(leases)s::bigint[], %(progress)s::jsonb[])

@@ -1,0 +1,7 @@
+-- For a session of a worker's own, whatever the database or the role has as a default: claims see
+-- what others commit between their statements, and the session lives and waits as the worker wants.
+select
+    pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
+    pg_catalog.set_config('idle_session_timeout', '0', false),
+    pg_catalog.set_config('statement_timeout', '0', false),
+    pg_catalog.set_config('lock_timeout', '0', false)
