@@ -55,7 +55,7 @@ def thread(job: pgq.Job, seconds: list[float], fails: int) -> None:
 @app.job("deaf thread", retry=SECOND)
 def deaf_thread(job: pgq.Job, seconds: list[float], fails: int) -> None:
     """The same, whatever it is asked."""
-    with journal.noted(job, thread=True, heeds=False):
+    with journal.noted(job, thread=True):
         before, after = _parts(job, seconds)
         time.sleep(before)
         _try_luck(job, fails)

@@ -54,13 +54,15 @@ def _lost(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _ended(timeline: Timeline, process: Process) -> Iterator[Violation]:
-    """Nothing but a signal, or the news of its death, ends a worker that has started."""
+    """Nothing but a signal ends a worker that has started, or that it was not heard for long."""
     name, code = process.name, process.exit_code
     if process.ended is None or timeline.killed(name) < inf:
         return
     # Before it listens to signals one ends it, as it does any program.
     orderly = code is not None and (code >= 0 or (process.ready is None and code == -SIGTERM))
     told = timeline.told(name) < inf and orderly
+    if code == 1 and timeline.unheard(name, process.ended, process.ended):
+        return  # its jobs could not be ended otherwise, and others might have run them
     unreachable = process.ready is None and timeline.unreachable(process.began, process.ended)
     if not told and (not unreachable or process.ended - process.began > STARTING):
         yield of_process(Name.ENDED, name, f"exit code {code} at {process.ended:.3f}")

@@ -83,8 +83,6 @@ class Execution:
     end: float | None = None
     how: How | None = None
     thread: bool = False
-    heeds: bool = True
-    """Whether the handler ends when it is asked to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,10 +29,10 @@ _numbers = count()
 
 
 @contextmanager
-def noted(job: pgq.Job, *, thread: bool, heeds: bool = True) -> Iterator[None]:
+def noted(job: pgq.Job, *, thread: bool) -> Iterator[None]:
     """Note that a handler runs this job; and how it ended, if its process lives to see it."""
     number = next(_numbers)
-    start = {"job": job.id, "attempt": job.attempt, "thread": thread, "heeds": heeds}
+    start = {"job": job.id, "attempt": job.attempt, "thread": thread}
     _append({"execution": number, "start": time.monotonic(), **start})
     how = How.STOPPED
     try:
@@ -79,7 +79,6 @@ def read(folder: Path) -> list[Execution]:
                 end=line.get("end"),
                 how=How(line["how"]) if "how" in line else None,
                 thread=line["thread"],
-                heeds=line["heeds"],
             )
             for line in lines.values()
         ]

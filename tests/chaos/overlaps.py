@@ -84,7 +84,7 @@ class Judge:
     def _pair(self, first: Execution, second: Execution) -> Iterator[Violation]:
         end = self._timeline.end
         together = min(end(first), end(second)) - max(first.start, second.start)
-        if first.attempt == second.attempt and self._timeline.told(first.process) > second.start:
+        if first.attempt == second.attempt and not self._handed_back(first, second.start):
             yield of_job(Name.RUN_TWICE, first.job, f"{_shown(first)}, then {_shown(second)}")
         if together <= 0:
             return
@@ -95,6 +95,12 @@ class Judge:
             return
         self.overlaps.append(Overlap(first.job, cause, together))
         yield from self._lingered(first)
+
+    def _handed_back(self, first: Execution, by: float) -> bool:
+        """Whether its worker may have given an attempt back by then, which is not charged."""
+        timeline = self._timeline
+        told = timeline.told(first.process) <= by
+        return told or timeline.unheard(first.process, first.start, by)
 
     def _cause(self, first: Execution, *, by: float) -> Cause | None:
         """The documented cause for which others may run the job by then, if there is one."""
@@ -111,9 +117,9 @@ class Judge:
         return None
 
     def _lingered(self, first: Execution) -> Iterator[Violation]:
-        """A handler that can be stopped is, as soon as its worker hears."""
+        """A handler ends as soon as its worker hears, or its process does."""
         spell = self._timeline.silenced(first.process, by=inf)
-        if spell is None or not first.heeds:
+        if spell is None:
             return
         late = self._timeline.end(first) - self._timeline.heard(first.process, spell)
         if late > LAG:

@@ -61,14 +61,20 @@ def test_through_a_pooler_no_session_is_a_witness() -> None:
     assert named(replace(history, rules=Rules(pooled=True))) == BESIDE
 
 
-def test_a_handler_must_stop_when_its_worker_hears_unless_it_cannot_be_stopped() -> None:
+def test_a_handler_must_end_when_its_worker_hears() -> None:
     history = told([(CUT_OFF, DONE)])
     processes = changed(history.processes, 0, ended=140.0)
     going_on = changed(history.executions, 0, end=130.0)
-    history = replace(history, processes=processes, executions=going_on)
-    assert named(history) == {Name.LINGERED}
-    deaf = changed(history.executions, 0, thread=True, heeds=False)
-    assert named(replace(history, executions=deaf)) == set()
+    assert named(replace(history, processes=processes, executions=going_on)) == {Name.LINGERED}
+
+
+def test_a_worker_that_is_not_heard_may_hand_its_jobs_back() -> None:
+    history = told([(Ending.HANDED_BACK, DONE)])
+    untold = replace(history, events=tuple(event for event in history.events if event.at != 101.0))
+    assert named(untold) == {Name.RUN_TWICE, Name.ENDED}
+    processes = changed(history.processes, 0, exit_code=1)
+    events = (*untold.events, Outage(at=100.5, until=102.9))
+    assert named(replace(untold, events=events, processes=processes)) == set()
 
 
 def abandoned(*, second: float = 110.2, thread: bool = True) -> History:

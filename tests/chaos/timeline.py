@@ -35,7 +35,13 @@ RECONNECT = 1.0
 """A lost heartbeat connection is back within this, once it can be."""
 
 HEARS = 3.0
-"""A worker that was declared dead has heard of it, and its handlers too, within this."""
+"""A worker that was declared dead has heard of it, and what it ran has ended, within this."""
+
+SHUT_OUT = 3.0
+"""Silence after which a worker may end its own jobs, lest others run them beside it."""
+
+BLIND = 6.0
+"""Silence of its own after which a worker must watch for a while before it judges others."""
 
 LAG = 0.5
 """What a busy host may add to any of these."""
@@ -112,6 +118,15 @@ class Timeline:
     def down(self, start: float, end: float) -> bool:
         """Whether the server was down at any moment between these."""
         return any(outage.at <= end and start <= outage.until for outage in self.outages)
+
+    def unheard(self, process: str, start: float, end: float) -> bool:
+        """Whether it may have ended its own jobs between these, since it could not be heard."""
+        return any(
+            spell.start <= end
+            and start <= spell.end + HEARS
+            and spell.end - spell.start + BEAT + LAG >= SHUT_OUT
+            for spell in self._spells[process]
+        )
 
     def unreachable(self, start: float, end: float) -> bool:
         """Whether a process that started between these may have failed to: it had no server."""
@@ -200,8 +215,12 @@ class Timeline:
 
     def _recovers(self, spell: Spell) -> float:
         """Seconds after a spell until its process can help others: its session may be a new one."""
-        kept = spell.session_ended is None and not self.timed_out(spell)
-        return LAG if kept else RECONNECT + ELDER + LAG
+        if spell.stopped and self.timed_out(spell):
+            return HEARS + RECONNECT + ELDER + LAG  # it goes on as a new worker
+        if spell.session_ended is not None:
+            return RECONNECT + ELDER + LAG
+        blind = spell.end - spell.start + BEAT + LAG >= BLIND
+        return SILENCE + LAG if blind else LAG
 
     def _find_spells(self, process: str) -> list[Spell]:
         """What kept a process from beating; what comes close together is one spell.
