@@ -1,15 +1,16 @@
 """The handlers of the soak: each way to run jobs that there is, and one that counts tasks."""
 
 import asyncio
+import inspect
 import time
 from typing import Any
 
 import pgq
-from pgq.registry.app import Isolation
 
 app = pgq.App()
 
-PROCESS: Any = {"isolation": "process"} if "process" in list(Isolation) else None
+_ISOLATES = "isolation" in inspect.signature(pgq.App.job).parameters
+PROCESS: Any = {"isolation": "process"} if _ISOLATES else None
 """How a handler is registered that runs in a process of its own; None: there is no such way."""
 
 
