@@ -63,7 +63,7 @@ def deeds(seed: int, *, seconds: float, every: float) -> Sequence[Deed]:
 def _lasts(fault: Fault, dice: random.Random) -> float:
     match fault:
         case Fault.PAUSE:
-            return dice.uniform(0.5, 6.0)
+            return dice.uniform(4.5, 6.5)  # longer than a worker without its lock may be silent
         case Fault.FREEZE:
             return dice.uniform(11.5, LONGEST)
         case Fault.CRASH:
