@@ -153,6 +153,8 @@ class Rules:
     """Whether a pooler stands between: no lock is held, nobody is woken."""
     grace: float = 2.0
     """How long running jobs may go on after SIGTERM."""
+    patience: float = 0.5
+    """What a busy host may add to what is promised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

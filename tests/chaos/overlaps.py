@@ -122,7 +122,7 @@ class Judge:
         if spell is None:
             return
         late = self._timeline.end(first) - self._timeline.heard(first.process, spell)
-        if late > LAG:
+        if late > self._timeline.history.rules.patience:
             yield of_job(Name.LINGERED, first.job, f"{_shown(first)}, {late:.3f} s too long")
 
     def _once(self, job: Job, executions: list[Execution]) -> Iterator[Violation]:

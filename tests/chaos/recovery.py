@@ -100,10 +100,11 @@ class Judge:
         excuse = self._excuse(lost, killed, helped, again)
         after = None if again is None else again.start - killed
         self.samples.append(Sample(lost.job, killed, lost.at - killed, after, excuse))
-        if lost.at > helped + LAG:
+        patience = self._timeline.history.rules.patience
+        if lost.at > helped + patience:
             evidence = f"given back {lost.at - killed:.3f} s after the kill of {process}, "
             yield of_job(Name.LATE, lost.job, f"{evidence}and {helped - killed:.3f} s were due")
-        if excuse is None and after is not None and after > self.promised + LAG:
+        if excuse is None and after is not None and after > self.promised + patience:
             evidence = f"ran again {after:.3f} s after the kill of {process}"
             yield of_job(Name.LATE, lost.job, f"{evidence}, given back at {lost.at - killed:.3f}")
 

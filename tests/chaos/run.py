@@ -49,6 +49,8 @@ class Options:
     pooled: bool = False
     every: float = 4.0
     """Seconds between two faults, on average."""
+    patience: float = 0.5
+    """Seconds that a busy host may add to what is promised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def scene(rules: Rules) -> Iterator[Scene]:
 
 def run(options: Options, folder: Path) -> tuple[History, str]:
     """Run, and give what happened, with the server's version; logs stay in the folder."""
-    rules = Rules(pooled=options.pooled)
+    rules = Rules(pooled=options.pooled, patience=options.patience)
     with scene(rules) as stage:
         fleet = Fleet(stage.dsn, stage.direct, folder, ARGUMENTS)
         monkey = Monkey(stage.cluster, fleet, stage.direct, random.Random(options.seed))
