@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.chaos.history import (
@@ -36,6 +36,7 @@ def changed(values: Sequence[T], place: int, **changes: Any) -> tuple[T, ...]:
     return tuple(one if number == place else value for number, value in enumerate(values))
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from(NOT_LAST), max_size=6), min_size=1, max_size=8),
     st.integers(2, 10),
@@ -48,6 +49,7 @@ def test_every_legal_history_passes(stories: list[list[Ending]], max_attempts: i
     assert sum(verdict.repeats.values()) == unwritten
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(NOT_LAST), min_size=1, max_size=6), st.data())
 def test_no_recorded_attempt_can_be_taken_out_of_a_history(
     endings: list[Ending], data: st.DataObject
