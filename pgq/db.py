@@ -232,6 +232,8 @@ def translate(error: psycopg.Error) -> PgqError:
     """The error of ours that says what a driver error means to the one who must act."""
     state = error.sqlstate or ""
     line = safe(_first_line(error))
+    if not state:
+        return _without_state(error, line)
     if state in ("42P01", "3F000", "42883") and "pgq" in line:
         return SchemaMismatch(found=None, needed=_sql.migrations()[-1].number)
     if state == "23514":
@@ -249,11 +251,18 @@ def translate(error: psycopg.Error) -> PgqError:
         return Unavailable(f"the database takes no writes now: {line}")
     if state[:3] == "57P" or state[:2] in ("08", "53", "58"):
         return ConnectionLost(f"the database is not available: {line}")
-    if not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return ConnectionLost(f"the connection to the database broke: {line}")
-    if not state and isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
-        return UsageError(f"refused before it was sent: {line}")
-    return PgqError(f"the database refused: {line} (SQLSTATE {state or 'none'})")
+    return PgqError(f"the database refused: {line} (SQLSTATE {state})")
+
+
+def _without_state(error: psycopg.Error, line: str) -> PgqError:
+    """The same for what did not come from the server."""
+    match error:
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return ConnectionLost(f"the connection to the database broke: {line}")
+        case psycopg.DataError() | psycopg.ProgrammingError():
+            return UsageError(f"refused before it was sent: {line}")
+        case _:
+            return PgqError(f"the driver refused: {line}")
 
 
 def _first_line(error: BaseException) -> str:
