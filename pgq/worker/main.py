@@ -103,7 +103,7 @@ class Worker:
             poll=min(poll, DRAIN_POLL) if options.drain else poll,
             drain=options.drain,
         )
-        self._surrender = Surrender(self._crew.lanes, self._withdraw)
+        self._surrender = Surrender(self._crew, self._withdraw)
         self._health = Health(self._claiming, self._finishing, poll=poll)
 
     def __repr__(self) -> str:
@@ -190,8 +190,7 @@ class Worker:
         while True:
             await asyncio.sleep(TICK)
             self._health.ticked_at = now = clock()
-            for lane in self._crew.lanes:
-                lane.runner.tick(now)
+            self._crew.tick(now)
 
     async def _cancel_doomed(self) -> None:
         while True:
@@ -217,7 +216,7 @@ class Worker:
         self._withdraw()
         grace = self._options.grace
         if not await self._idle(None if grace is None else grace.total_seconds()):
-            self._ask_all(Interrupt.HAND_BACK)
+            self._crew.ask(Interrupt.HAND_BACK)
             ending.hurry.clear()
             if not await self._idle(STOPPING):
                 self._abandon()
@@ -238,20 +237,14 @@ class Worker:
 
     def _withdraw(self) -> None:
         """Hand back what has not started."""
-        for lane in self._crew.lanes:
-            for job in lane.runner.withdraw():
-                self._finishing.report(job, HandedBack())
-
-    def _ask_all(self, cause: Interrupt) -> None:
-        for lane in self._crew.lanes:
-            lane.runner.ask(cause)
+        for job in self._crew.withdraw():
+            self._finishing.report(job, HandedBack())
 
     def _abandon(self) -> None:
         """Hand back what cannot be stopped (threads): they end with the process, now."""
-        for lane in self._crew.lanes:
-            for job in lane.runner.abandon():
-                log.warning("handed back while it still ran", job=job.id, kind=job.kind)
-                self._finishing.report(job, HandedBack())
+        for job in self._crew.abandon():
+            log.warning("handed back while it still ran", job=job.id, kind=job.kind)
+            self._finishing.report(job, HandedBack())
 
     async def _farewell(self) -> None:
         await asyncio.to_thread(self._heartbeat.stop)
@@ -289,8 +282,7 @@ class Worker:
         self._loop.call_soon_threadsafe(self._claiming.wake)
 
     def _on_asked(self, cause: Interrupt, job_ids: list[int]) -> None:
-        for lane in self._crew.lanes:
-            self._loop.call_soon_threadsafe(lane.runner.ask, cause, job_ids)
+        self._loop.call_soon_threadsafe(self._crew.ask, cause, job_ids)
 
     def _on_dead(self) -> None:
         self._surrender.demand(self._die)
