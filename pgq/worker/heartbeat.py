@@ -233,10 +233,11 @@ class Heartbeat:
             return
         try:
             self._lifeline.run(note_progress(news))
-        except Unavailable:
+        except (Conflict, Unavailable) as error:
             for one in news:
                 self._progress.setdefault(one.job.lease, one)
-            raise
+            if isinstance(error, Unavailable):
+                raise
 
     def _keep_up(self) -> None:
         """Once a minute: what no silence announces, jobs of workers that are unknown or stopped."""
