@@ -29,6 +29,13 @@ class Beat(NamedTuple):
     forgiven: timedelta
 
 
+class Session(NamedTuple):
+    """One session of the server; a process identifier alone may come again."""
+
+    pid: int
+    since: datetime
+
+
 class Reaped(NamedTuple):
     """A job of a dead worker, and what became of it."""
 
@@ -147,9 +154,19 @@ def lock(lock_key: int) -> Call[None]:
     return Call("lock_worker", {"lock_key": lock_key}, nothing)
 
 
-def backend_pid() -> Call[int]:
-    """The server process that answers."""
-    return Call("read_backend_pid", {}, scalar)
+def session() -> Call[Session]:
+    """The session that answers."""
+    return Call("read_session", {}, lambda rows: Session._make(rows[0]))
+
+
+def end_session(given_up: Session) -> Call[None]:
+    """End a session to which nobody listens any more, and what is still on the way to it."""
+    return Call("end_session", given_up._asdict(), nothing)
+
+
+def server_clock() -> Call[datetime]:
+    """The time now, by the clock of the server."""
+    return Call("read_clock", {}, scalar)
 
 
 def prepare_session() -> Call[None]:

@@ -40,7 +40,6 @@ class Surrender:
 
     def give_up(self) -> None:
         """Tell all jobs to end; the process ends soon if they do not. On the event loop."""
-        self._heard.set()
         self._withdraw()
         for lane in self._lanes:
             self._running.update(job.lease for job in lane.runner.abandon())
@@ -57,6 +56,8 @@ class Surrender:
         The process ends if a handler keeps the event loop from hearing it.
         """
         self._heard.clear()
+        # Heard even if `tell` has nothing more to do: the other loops may have heard it first.
+        self._loop.call_soon_threadsafe(self._heard.set)
         self._loop.call_soon_threadsafe(tell)
         if not self._heard.wait(LET_GO):
             end_process("a handler blocks the event loop")

@@ -93,6 +93,24 @@ Poll = Annotated[
         help="Longest time between two looks when idle.",
     ),
 ]
+RecycleJobs = Annotated[
+    int,
+    typer.Option(
+        "--recycle-jobs",
+        envvar="PGQ_RECYCLE_JOBS",
+        metavar="N",
+        help="Replace a process that runs handlers after so many jobs.",
+    ),
+]
+RecycleMb = Annotated[
+    int,
+    typer.Option(
+        "--recycle-mb",
+        envvar="PGQ_RECYCLE_MB",
+        metavar="MB",
+        help="Replace it also when it has grown by so much memory.",
+    ),
+]
 Format = Annotated[
     LogFormat, typer.Option(envvar="PGQ_LOG_FORMAT", help="Form of the log, on stderr.")
 ]
@@ -111,6 +129,8 @@ def worker(
     drain: Drain = False,
     grace: Grace = None,
     poll: Poll = "2s",
+    recycle_jobs: RecycleJobs = 1000,
+    recycle_mb: RecycleMb = 512,
     log_format: Format = LogFormat.TEXT,
     log_level: Level = LogLevel.INFO,
     embedded: Embedded = False,
@@ -136,6 +156,8 @@ def worker(
         drain=drain,
         grace=duration("--grace", grace),
         poll=duration("--poll", poll) or timedelta(0),
+        recycle_jobs=recycle_jobs,
+        recycle_mb=recycle_mb,
         log_format=log_format.value,
         log_level=log_level.value,
     )

@@ -23,7 +23,7 @@ create table pgq.jobs (
     cancel_requested_at timestamptz,
     -- Set with cancel_requested_at where an operator wants the job ended whatever it takes.
     kill_requested_at timestamptz,
-    -- What the handler last said: {"fraction": 0.4, "note": "resizing"}.
+    -- What the handler of the latest attempt last said: {"fraction": 0.4, "note": "resizing"}.
     progress jsonb,
     result jsonb,
     last_error text,
@@ -152,7 +152,11 @@ create table pgq.kinds (
     max_attempts integer,
     timeout interval,
     updated_at timestamptz not null default now(),
-    constraint kinds_pkey primary key (kind)
+    constraint kinds_pkey primary key (kind),
+    -- As in jobs: what no job can be would fail every enqueue of the kind.
+    constraint kinds_queue check (queue <> '' and length(queue) <= 200),
+    constraint kinds_max_attempts check (max_attempts between 1 and 1000000),
+    constraint kinds_timeout check (timeout > interval '0' and timeout <= interval '3650 days')
 );
 
 -- Counters by minute. Each of 16 slots belongs to the backends of one residue class, so that
