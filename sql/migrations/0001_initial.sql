@@ -122,8 +122,11 @@ create table pgq.workers (
     constraint workers_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
--- Who lives; the others are forgotten after a day.
+-- Who lives; and the others, the last ones first, which are forgotten after a day. Where something
+-- starts a worker that dies again and again, they are many.
 create index workers_living on pgq.workers (id) where died_at is null and stopped_at is null;
+create index workers_ended on pgq.workers (coalesce(died_at, stopped_at))
+    where coalesce(died_at, stopped_at) is not null;
 
 -- Jobs of dead workers that the database refused to give back, and why; see pgq.give_back_lost.
 create table pgq.refusals (
