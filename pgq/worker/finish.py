@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pgq.calls import jobs as calls
 from pgq.calls.jobs import Finished, Settled
+from pgq.calls.workers import session
 from pgq.errors import PgqError
 from pgq.model import Cancelled, ClaimedJob, Done, Failed, HandedBack, Snoozed, Verdict
 from pgq.runner.interrupt import clock
@@ -54,6 +55,11 @@ class FinishLoop:
             self._clear.clear()
 
     @property
+    def unwritten(self) -> int:
+        """How many jobs are held whose end is not written."""
+        return len(self._held)
+
+    @property
     def refused(self) -> int:
         """How many outcomes the database refuses whatever is tried."""
         return len(self._stuck)
@@ -65,6 +71,9 @@ class FinishLoop:
     async def run(self, worker_id: int) -> None:
         """Write for this worker until cancelled; cancel it only when flushed() has returned."""
         self._worker_id = worker_id
+        # Connected from the start: what a worker runs it must be able to write, also when the
+        # server has no connection left for it later.
+        await self.link.run(session())
         while True:
             await self._news_or_stuck()
             self._news.clear()

@@ -49,7 +49,7 @@ class _Session:
             raise
 
     def _prepare(self) -> None:
-        if db.run(self.conn, calls.backend_pid()) != self.conn.info.backend_pid:
+        if db.run(self.conn, calls.session()).pid != self.conn.info.backend_pid:
             self.conn.prepare_threshold = None
             return
         with db.driver_errors():

@@ -11,7 +11,7 @@ import psycopg
 
 from pgq import db
 from pgq.calls import Call
-from pgq.calls.workers import backend_pid, prepare_session
+from pgq.calls.workers import Session, end_session, prepare_session, session
 from pgq.errors import Conflict, ConnectionLost, PgqError, Unavailable
 from pgq.runner import fork
 from pgq.runner.interrupt import clock
@@ -41,6 +41,10 @@ class Link:
         self._dsn = dsn
         self.name = name
         self._conn: psycopg.AsyncConnection[Any] | None = None
+        self._connecting = asyncio.Lock()
+        """Two tasks that come at once wait for one connection."""
+        self._session: Session | None = None
+        """That of the connection, or, without one, that of the last, which was given up."""
         self._failing: tuple[float, str] | None = None
         self._asked_at: float | None = None
         self._said = False
@@ -71,9 +75,9 @@ class Link:
         Says in the log when calls begin to fail, and when they work again.
         """
         try:
-            if self._conn is None:
-                self._conn = await self._connect()
-            answer = await self._ask(self._conn, call)
+            async with self._connecting:
+                conn = self._conn = self._conn or await self._connect()
+            answer = await self._ask(conn, call)
         except PgqError as error:
             self._note(error)
             if isinstance(error, Unavailable):
@@ -124,9 +128,14 @@ class Link:
         conn = await db.connect_async(self._dsn, application_name=f"pgq worker {self.name}")
         try:
             # Prepared at first use, but not through a pooler, where the next session may answer.
-            pooled = await self._ask(conn, backend_pid()) != conn.info.backend_pid
+            answering = await self._ask(conn, session())
+            pooled = answering.pid != conn.info.backend_pid
             if not pooled:
                 await self._ask(conn, prepare_session())
+                if self._session is not None:
+                    # A claim that is still on its way there would claim for nobody.
+                    await self._ask(conn, end_session(self._session))
+                self._session = answering
         except BaseException:
             await conn.close()
             raise

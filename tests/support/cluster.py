@@ -46,7 +46,11 @@ DURABLE: Mapping[str, str] = {
 }
 """As a server in production has it, for what is to show what a crash of it loses."""
 
-ACCESS = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+ACCESS = """\
+local all all trust
+local replication all trust
+host all all 127.0.0.1/32 scram-sha-256
+"""
 
 # Ends the server when the process that holds the other end of its standard input is gone, so
 # that a killed test run leaves nothing behind. The pid file goes as the server ends; asking for
@@ -68,10 +72,16 @@ class Cluster:
     data: Path
     port: int
     account: str | None
+    environment: Mapping[str, str]
 
     def dsn(self, database: str = "postgres") -> str:
         """A superuser's way in over the socket, without a password."""
         return f"postgresql://postgres@/{database}?host={self.home}&port={self.port}"
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a server."""
+        return (self.data / "postmaster.pid").exists()
 
     def restart(self, mode: Literal["fast", "immediate"] = "fast") -> None:
         """Stop and start on the same address; `immediate` is a crash."""
@@ -86,24 +96,39 @@ class Cluster:
         log = str(self.home / "log")
         self._run("pg_ctl", "start", "--wait", "--silent", "--log", log)
 
+    def promote(self) -> None:
+        """Return once this standby takes writes."""
+        self._run("pg_ctl", "promote", "--wait", "--silent")
+
     def initialise(self, settings: Mapping[str, str]) -> None:
         """Make the data folder; its settings go into the file, so that a restart keeps them."""
         self._run(
             "initdb", "--no-sync", "--no-instructions", "--username=postgres",
             "--encoding=UTF8", "--locale=C", "--auth=trust",
         )  # fmt: skip
+        self._configure(settings)
+        (self.data / "pg_hba.conf").write_text(ACCESS)
+
+    def follow(self, primary: "Cluster") -> None:
+        """Make the data folder as a copy of a running server's, to be its standby."""
+        self._run(
+            "pg_basebackup", "--no-sync", "--checkpoint=fast", "--write-recovery-conf",
+            f"--host={primary.home}", f"--port={primary.port}", "--username=postgres",
+        )  # fmt: skip
+        self._configure({})
+
+    def _configure(self, settings: Mapping[str, str]) -> None:
         here = {"port": str(self.port), "unix_socket_directories": str(self.home)}
         lines = [f"{name} = '{value}'\n" for name, value in {**settings, **here}.items()]
         with (self.data / "postgresql.conf").open("a") as config:
             config.writelines(lines)
-        (self.data / "pg_hba.conf").write_text(ACCESS)
 
     def _run(self, program: str, *arguments: str) -> None:
         """Run one of the server's programs as its account; its words are shown when it fails."""
         command = [str(self.prefix / "bin" / program), "--pgdata", str(self.data), *arguments]
         done = subprocess.run(
             command, check=False, cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, env=_environment(), **_identity(self.account),
+            text=True, env={**_environment(), **self.environment}, **_identity(self.account),
         )  # fmt: skip
         if done.returncode:
             log = self.home / "log"
@@ -112,19 +137,37 @@ class Cluster:
 
 
 @contextmanager
-def running(version: int, *, durable: bool = False) -> Iterator[Cluster]:
+def running(
+    version: int,
+    settings: Mapping[str, str] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    durable: bool = False,
+) -> Iterator[Cluster]:
     """A new server of this major version, gone when the block ends, however it ends.
 
-    A durable one is on disk, and syncs every commit to it.
+    Settings given here come on top of those that all test servers have. `environment`: variables
+    for the server's processes. A durable one is on disk, and syncs every commit to it.
     """
+    with placed(version, environment, durable=durable) as cluster:
+        cluster.initialise({**SETTINGS, **(DURABLE if durable else {}), **(settings or {})})
+        cluster.start()
+        yield cluster
+
+
+@contextmanager
+def placed(
+    version: int, environment: Mapping[str, str] | None = None, *, durable: bool = False
+) -> Iterator[Cluster]:
+    """A server that is not made yet, only its place; whatever is made there goes with the block."""
     programs = binaries.find(version)
     account = _account()
     with _folders(account, "/var/tmp" if durable else _fast_folder()) as (home, data):
         prefix = _runnable(programs, home, account)
-        cluster = Cluster(prefix=prefix, home=home, data=data, port=_free_port(), account=account)
-        cluster.initialise({**SETTINGS, **DURABLE} if durable else SETTINGS)
-        cluster.start()
-        yield cluster
+        yield Cluster(
+            prefix=prefix, home=home, data=data, port=_free_port(), account=account,
+            environment=environment or {},
+        )  # fmt: skip
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 A worker's process is watched through its log, which tells when to go on: nothing here sleeps.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -59,6 +60,7 @@ class WorkerProcess:
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self._lines: list[Line] = []
         self._changed = threading.Condition()
@@ -88,21 +90,38 @@ class WorkerProcess:
         with self._changed:
             return [line for line in self._lines if event in (None, line["event"])]
 
-    def seen(self, event: str, **fields: Any) -> Line:
-        """Wait until it has logged this event with these fields; gives the first such line."""
+    def said(self, event: str, **fields: Any) -> int:
+        """How often it has logged this event with these fields so far."""
+        return sum(line.items() >= fields.items() for line in self.log(event))
+
+    def seen(self, event: str, *, times: int = 1, **fields: Any) -> Line:
+        """Wait until it has logged this event with these fields, so often; gives that line."""
 
         def found() -> Line | None:
             lines = (line for line in self._lines if line["event"].startswith(event))
-            return next((line for line in lines if line.items() >= fields.items()), None)
+            matching = (line for line in lines if line.items() >= fields.items())
+            return next(itertools.islice(matching, times - 1, None), None)
 
         with self._changed:
             line = self._changed.wait_for(found, timeout=PATIENCE)
         assert line is not None, f"no {event!r} with {fields} in {self.log()}"
         return line
 
+    @property
+    def cpu_seconds(self) -> float:
+        """How long it has kept a processor busy so far, by itself."""
+        # After the command's name, which may hold anything, the 12th and 13th field.
+        stat = Path(f"/proc/{self.pid}/stat").read_text()
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
         self._process.send_signal(number)
+
+    def send_group(self, number: signal.Signals) -> None:
+        """Send its whole process group a signal, as a terminal or an init system does."""
+        os.killpg(self.pid, number)
 
     def ended(self) -> int:
         """Wait for its end; gives the exit code."""
@@ -129,6 +148,12 @@ class Workers:
         """Start `pgq worker` with these arguments, without waiting for anything."""
         started = WorkerProcess(dsn or self.dsn, *arguments, environment=self._environment)
         self._started.append(started)
+        return started
+
+    def hire(self, *arguments: str, dsn: str | None = None) -> WorkerProcess:
+        """Start `pgq worker`, and return once it works."""
+        started = self.start(*arguments, dsn=dsn)
+        started.seen("worker started")
         return started
 
     def close(self) -> None:

@@ -2,11 +2,13 @@
 
 import asyncio
 import ctypes
+import logging
 import os
 import time
 from pathlib import Path
 
 import pgq
+from tests.support import diary
 
 app = pgq.App()
 
@@ -32,6 +34,21 @@ async def hold(job: pgq.Job) -> None:
     desk(f"started-{job.attempt}").touch()
     while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
         await asyncio.sleep(0.01)
+
+
+@app.job("keep a diary")
+async def keep_a_diary(job: pgq.Job) -> None:
+    """Note when it begins and ends; run until there is a file `go`."""
+    with diary.noted(desk("diary"), job.id):
+        while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
+            await asyncio.sleep(0.01)
+
+
+@app.job("note and linger")
+async def note_and_linger(job: pgq.Job) -> None:
+    """Note when it begins and ends; take a moment."""
+    with diary.noted(desk("diary"), job.id):
+        await asyncio.sleep(0.05)
 
 
 @app.job("hold a thread")
@@ -78,3 +95,33 @@ async def fork_and_hold(job: pgq.Job) -> None:
 def hold_the_interpreter(seconds: int) -> None:
     """Let no other thread of the worker run, as some code in C does."""
     ctypes.PyDLL(None).sleep(seconds)
+
+
+@app.job("quick thread")
+def quick_thread(job: pgq.Job) -> None:
+    """Tell that it ran."""
+    desk(f"ran-{job.id}").touch()
+
+
+@app.job("never ends")
+def never_ends(job: pgq.Job) -> None:
+    """Run on and on; tell that it was asked to stop."""
+    while True:
+        time.sleep(0.1)
+        if job.cancelled.is_set():
+            desk(f"asked-{job.id}").touch()
+
+
+@app.job("speak")
+async def speak(words: str, level: int = 20) -> None:
+    """Log this."""
+    logging.getLogger("shop").log(level, words)
+
+
+@app.job("fail to speak")
+async def fail_to_speak(words: str) -> None:
+    """Log an exception that says this."""
+    try:
+        raise OSError(words)
+    except OSError:
+        logging.getLogger("shop").exception("cannot say it")

@@ -1,10 +1,7 @@
 """Connections that break and servers that restart: the worker says so once, and goes on."""
 
 import asyncio
-import os
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from signal import SIGHUP, SIGTERM
 from typing import Literal
 
@@ -12,13 +9,12 @@ import psycopg
 import pytest
 
 import pgq
-import pgq.worker.main
-from pgq import migrate
-from tests.support import cluster, jobs, workers
+import pgq.worker.closing
+from tests.support import jobs, workers
 from tests.support.cluster import Cluster
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
-from tests.support.workers import WorkerProcess, Workers
+from tests.support.workers import Workers
 
 APP = ("--app", "tests.worker.handlers:app")
 LOOPS = ("claim", "finish", "heartbeat")
@@ -31,11 +27,6 @@ def terminate(queue: Connection, loop: str) -> None:
         " where datname = current_database() and application_name = %s",
         (f"pgq worker {loop}",),
     )
-
-
-def said(worker: WorkerProcess, event: str, loop: str) -> int:
-    """How often the worker logged this of a loop."""
-    return sum(line["loop"] == loop for line in worker.log(event))
 
 
 def test_each_terminated_backend_is_replaced_and_spoken_of_once(
@@ -52,8 +43,8 @@ def test_each_terminated_backend_is_replaced_and_spoken_of_once(
     beat = jobs.value(queue, "select beat_at from pgq.workers")
     wait_until(queue, "select beat_at > %s and died_at is null from pgq.workers", beat)
 
-    assert {said(worker, "database lost", loop) for loop in LOOPS} == {1}
-    assert {said(worker, "database back", loop) for loop in LOOPS} == {1}
+    assert {worker.said("database lost", loop=loop) for loop in LOOPS} == {1}
+    assert {worker.said("database back", loop=loop) for loop in LOOPS} == {1}
     assert jobs.value(queue, "select bool_and(attempts = 1) from pgq.jobs")
 
 
@@ -68,39 +59,17 @@ def test_a_worker_that_lost_its_channel_hears_again(queue: Connection, fleet: Wo
     wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
 
 
-@pytest.fixture(scope="module")
-def own() -> Iterator[Cluster]:
-    """A server that these tests may stop, with the schema in its database `postgres`."""
-    with cluster.running(int(os.environ.get("PGQ_TEST_PG", "18"))) as started:
-        with psycopg.connect(started.dsn()) as conn:
-            # A crash must forget nothing that was committed.
-            conn.autocommit = True
-            conn.execute("alter database postgres set synchronous_commit = on")
-            conn.execute("alter database postgres set search_path = ''")
-            migrate.install(conn)
-        yield started
-
-
-@pytest.fixture
-def hired(own: Cluster, tmp_path: Path) -> Iterator[Workers]:
-    """Starts workers on that server."""
-    with workers.starting(own.dsn(), {"DESK": str(tmp_path)}) as started:
-        yield started
-
-
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_restart_in_the_middle_loses_nothing(
-    own: Cluster, hired: Workers, mode: Literal["fast", "immediate"]
+    own: Cluster, home: str, hired: Workers, mode: Literal["fast", "immediate"]
 ) -> None:
-    with closing(psycopg.connect(own.dsn(), autocommit=True)) as before:
-        crew = [hired.start(*APP, "-c", "5") for _ in range(2)]
-        for worker in crew:
-            worker.seen("worker started")
+    with closing(psycopg.connect(home, autocommit=True)) as before:
+        crew = [hired.hire(*APP, "-c", "5") for _ in range(2)]
         jobs.fill(before, 200, "linger")
         wait_until(before, "select count(*) > 20 from pgq.jobs where status = 'done'")
     own.restart(mode)
 
-    with psycopg.connect(own.dsn(), autocommit=True) as after:
+    with psycopg.connect(home, autocommit=True) as after:
         wait_until(after, "select bool_and(status = 'done') from pgq.jobs")
         assert jobs.rows(after, "select distinct attempts, losses from pgq.jobs") == [
             {"attempts": 1, "losses": 0}
@@ -108,16 +77,15 @@ def test_a_restart_in_the_middle_loses_nothing(
         assert jobs.value(after, "select count(*) from pgq.workers where died_at is not null") == 0
         for worker in crew:
             for loop in LOOPS:
-                assert said(worker, "database lost", loop) <= 1
+                assert worker.said("database lost", loop=loop) <= 1
             worker.send(SIGTERM)
             assert worker.ended() == 0
-        after.execute("truncate pgq.jobs, pgq.workers, pgq.throughput, pgq.attempts")
 
 
 def test_a_worker_without_a_database_can_be_stopped(
-    own: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own: Cluster, home: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pgq.worker.main, "FAREWELL", 0.2)
+    monkeypatch.setattr(pgq.worker.closing, "FAREWELL", 0.2)
     app = pgq.App()
 
     @app.job("last")
@@ -126,13 +94,12 @@ def test_a_worker_without_a_database_can_be_stopped(
         workers.tell_self(SIGTERM, SIGHUP)
         await asyncio.Event().wait()
 
-    with closing(psycopg.connect(own.dsn(), autocommit=True)) as before:
+    with closing(psycopg.connect(home, autocommit=True)) as before:
         job_id = jobs.enqueue(before, "last")
-    code = workers.run(pgq.worker.Options(dsn=own.dsn(), app=app))
+    code = workers.run(pgq.worker.Options(dsn=home, app=app))
 
     assert code > 128
     assert "outcomes not written; these jobs run again jobs=1" in capsys.readouterr().err
     own.start()
-    with psycopg.connect(own.dsn(), autocommit=True) as after:
+    with psycopg.connect(home, autocommit=True) as after:
         assert jobs.row(after, job_id)["status"] == "running"
-        after.execute("truncate pgq.jobs, pgq.workers, pgq.throughput, pgq.attempts")

@@ -1,7 +1,5 @@
 """Outcomes and claims are written once, also when the reply of the database is lost."""
 
-from collections.abc import Iterator
-
 import psycopg
 import pytest
 
@@ -9,15 +7,8 @@ import pgq
 from tests.support import jobs
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
-from tests.support.proxy import Proxy, proxying
+from tests.support.proxy import Proxy
 from tests.support.workers import Workers, drain
-
-
-@pytest.fixture
-def proxy(shared: str) -> Iterator[Proxy]:
-    """A proxy before the shared database."""
-    with proxying(shared) as made:
-        yield made
 
 
 def test_a_lone_outcome_is_written_at_once(shared: str, queue: Connection) -> None:
