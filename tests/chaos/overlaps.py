@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
-from math import inf
 
 from tests.chaos.history import Attempt, Execution, History, How, Job
-from tests.chaos.timeline import LAG, Timeline
+from tests.chaos.timeline import LAG, Spell, Timeline
 from tests.chaos.violations import Name, Violation, of_job
 
 STOPPING = 7.0
@@ -94,7 +93,8 @@ class Judge:
             yield of_job(Name.OVERLAP, first.job, evidence)
             return
         self.overlaps.append(Overlap(first.job, cause, together))
-        yield from self._lingered(first)
+        if cause is not Cause.ENDING:
+            yield from self._lingered(first, by=second.start)
 
     def _handed_back(self, first: Execution, by: float) -> bool:
         """Whether its worker may have given an attempt back by then, which is not charged."""
@@ -104,8 +104,7 @@ class Judge:
 
     def _cause(self, first: Execution, *, by: float) -> Cause | None:
         """The documented cause for which others may run the job by then, if there is one."""
-        spell = self._timeline.silenced(first.process, by=by)
-        if spell is not None and first.start <= self._timeline.heard(first.process, spell):
+        for spell in self._silences(first, by=by):
             timed_out = self._timeline.timed_out(spell)
             return Cause.CUT_OFF if timed_out else Cause.SESSION_ENDED
         told = self._timeline.told(first.process)
@@ -116,13 +115,18 @@ class Judge:
             return Cause.ENDING
         return None
 
-    def _lingered(self, first: Execution) -> Iterator[Violation]:
+    def _silences(self, found: Execution, *, by: float) -> list[Spell]:
+        """The spells for which others may run this job by then: it was claimed before their end."""
+        timeline = self._timeline
+        spells = timeline.silences(found.process, by=by)
+        return [spell for spell in spells if found.start <= timeline.heard(found.process, spell)]
+
+    def _lingered(self, first: Execution, *, by: float) -> Iterator[Violation]:
         """A handler ends as soon as its worker hears, or its process does."""
-        spell = self._timeline.silenced(first.process, by=inf)
-        if spell is None:
-            return
-        late = self._timeline.end(first) - self._timeline.heard(first.process, spell)
-        if late > self._timeline.history.rules.patience:
+        timeline = self._timeline
+        heard = [timeline.heard(first.process, spell) for spell in self._silences(first, by=by)]
+        late = timeline.end(first) - max(heard)
+        if late > timeline.history.rules.patience:
             yield of_job(Name.LINGERED, first.job, f"{_shown(first)}, {late:.3f} s too long")
 
     def _once(self, job: Job, executions: list[Execution]) -> Iterator[Violation]:
@@ -162,7 +166,7 @@ class Judge:
             if found.start <= job.finished_at + LAG / 10:
                 continue
             lost = (job.id, found.attempt) in self._lost
-            if not lost or self._timeline.silenced(found.process, by=found.start) is None:
+            if not lost or not self._silences(found, by=found.start):
                 late = found.start - job.finished_at
                 evidence = f"{job.status} for {late:.3f} s when {_shown(found)} began"
                 yield of_job(Name.AFTER_END, job.id, evidence)

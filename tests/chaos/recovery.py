@@ -77,6 +77,9 @@ class Judge:
         for found in sorted(history.executions, key=lambda found: found.start):
             self._executions[found.job].append(found)
         self._lost = [attempt for attempt in history.attempts if attempt.outcome == "lost"]
+        self._died: dict[int | None, float] = {
+            worker.id: worker.died_at or inf for worker in history.workers
+        }
         self._losses = Counter((lost.job, lost.number) for lost in self._lost)
         pooled = history.rules.pooled
         self.given_back = history.rules.visibility + BEAT if pooled else DIRECT
@@ -88,10 +91,8 @@ class Judge:
         for lost in self._lost:
             process = self._timeline.process_of(lost.worker)
             killed = inf if process is None else self._timeline.killed(process)
-            if process is None or killed > lost.at:
-                continue  # not a kill: a worker that was cut off, or left without a farewell
-            # A death that was seen before the kill is another one's.
-            if self._timeline.silenced(process, by=killed) is None:
+            # Others were cut off, left without a farewell, or were dead before they were killed.
+            if process is not None and killed <= min(lost.at, self._died.get(lost.worker, inf)):
                 yield from self._sample(lost, process, killed)
 
     def _sample(self, lost: Attempt, process: str, killed: float) -> Iterator[Violation]:

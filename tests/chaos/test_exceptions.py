@@ -68,6 +68,24 @@ def test_a_handler_must_end_when_its_worker_hears() -> None:
     assert named(replace(history, processes=processes, executions=going_on)) == {Name.LINGERED}
 
 
+def test_each_time_a_worker_stood_still_counts_for_itself() -> None:
+    history = told([(CUT_OFF, DONE)])
+    earlier = Stopped(at=60.0, until=75.0, process="p2")
+    processes = changed(history.processes, 0, began=50.0, ready=51.0)
+    workers = changed(history.workers, 0, started_at=51.0)
+    twice = replace(history, processes=processes, workers=workers)
+    assert named(replace(twice, events=(earlier, *history.events))) == set()
+    # The first time explains nothing of what began long after it.
+    once = replace(twice, events=(earlier, *without(history, Stopped).events))
+    assert named(once) == BESIDE
+    later = Stopped(at=30.0, until=45.0, process="p2")
+    ending = abandoned()
+    processes = changed(ending.processes, 0, began=20.0, ready=21.0)
+    workers = changed(ending.workers, 0, started_at=21.0)
+    stood = replace(ending, processes=processes, workers=workers, events=(later, *ending.events))
+    assert named(stood) == set()
+
+
 def test_a_worker_that_is_not_heard_may_hand_its_jobs_back() -> None:
     history = told([(Ending.HANDED_BACK, DONE)])
     untold = replace(history, events=tuple(event for event in history.events if event.at != 101.0))
@@ -150,6 +168,17 @@ def test_recovery_is_measured_where_the_promise_binds() -> None:
     never_again = judge(told([(KILLED,)], max_attempts=1))
     assert (never_again.violations, never_again.recovery.judged) == ((), 0)
     assert dict(never_again.recovery.excused) == {Excuse.USED_UP: Excused(1, 3.5)}
+
+
+def test_a_kill_counts_though_the_worker_stood_still_long_before() -> None:
+    history = killed_once()
+    earlier = Stopped(at=60.0, until=75.0, process="p2")
+    processes = changed(history.processes, 0, began=50.0, ready=51.0)
+    workers = changed(history.workers, 0, started_at=51.0)
+    stood = replace(
+        history, processes=processes, workers=workers, events=(earlier, *history.events)
+    )
+    assert judge(stood).recovery.judged == 1
 
 
 def test_a_worker_that_finds_no_server_as_it_starts_may_end() -> None:

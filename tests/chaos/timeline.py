@@ -138,17 +138,17 @@ class Timeline:
         """Whether anything kept a process from the server at any moment between these."""
         return any(spell.start <= end and start <= spell.end for spell in self._spells[process])
 
-    def silenced(self, process: str, *, by: float) -> Spell | None:
-        """The spell for which others may have declared this living process dead by then, if any.
+    def silences(self, process: str, *, by: float) -> list[Spell]:
+        """The spells for which others may have declared this living process dead by then.
 
         It stood still, and for as long as the visibility timeout; or its session ended meanwhile,
-        and it was silent for 4 seconds. That it may have, not that it was.
+        and it was silent for 4 seconds. That it may have been, not that it was.
         """
-        for spell in self._spells[process]:
-            due = self._due(spell)
-            if spell.stopped and due <= by and due <= spell.end + LAG:
-                return spell
-        return None
+        return [
+            spell
+            for spell in self._spells[process]
+            if spell.stopped and self._due(spell) <= min(by, spell.end + LAG)
+        ]
 
     def might_die(self, process: str, at: float) -> bool:
         """Whether others may declare this living process dead at this moment."""
