@@ -236,10 +236,10 @@ def translate(error: psycopg.Error) -> PgqError:
         return WorkerDead(line)
     if state[:2] in ("22", "54"):
         return UsageError(f"refused by the database: {line}")
-    if state == "25006":  # a standby, or default_transaction_read_only: nothing was done
-        return Unavailable(f"the database takes no writes now: {line}")
-    if state[:3] == "57P" or state[:2] in ("08", "53", "58"):
-        return ConnectionLost(f"the database is not available: {line}")
+    if state == "25006" or state[:3] == "57P" or state[:2] in ("08", "53", "58"):
+        # A server that takes no writes has answered: nothing was done.
+        lost = Unavailable if state == "25006" else ConnectionLost
+        return lost(f"the database is not available: {line}")
     if not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return ConnectionLost(f"the connection to the database broke: {line}")
     if not state and isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
