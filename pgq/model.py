@@ -37,6 +37,8 @@ class Verb(StrEnum):
     REAP = "reap"
     REAP_LAST = "reap the last attempt"
     CANCEL = "cancel"
+    KILL = "kill"
+    FORCE_KILL = "kill with force"
     REQUEUE = "requeue"
     FORCE_REQUEUE = "requeue with force"
 
@@ -44,6 +46,8 @@ class Verb(StrEnum):
 TRANSITIONS: Mapping[tuple[Status, Verb], Status] = {
     (Status.PENDING, Verb.CLAIM): Status.RUNNING,
     (Status.PENDING, Verb.CANCEL): Status.CANCELLED,
+    (Status.PENDING, Verb.KILL): Status.CANCELLED,
+    (Status.PENDING, Verb.FORCE_KILL): Status.CANCELLED,
     (Status.RUNNING, Verb.FINISH): Status.DONE,
     (Status.RUNNING, Verb.FAIL): Status.PENDING,
     (Status.RUNNING, Verb.FAIL_LAST): Status.FAILED,
@@ -53,8 +57,10 @@ TRANSITIONS: Mapping[tuple[Status, Verb], Status] = {
     (Status.RUNNING, Verb.STOP): Status.CANCELLED,
     (Status.RUNNING, Verb.REAP): Status.PENDING,
     (Status.RUNNING, Verb.REAP_LAST): Status.FAILED,
-    # A request: the worker hears of it. What the job ends as is the verb that comes next.
+    # Requests: the worker hears of them. What the job ends as is the verb that comes next.
     (Status.RUNNING, Verb.CANCEL): Status.RUNNING,
+    (Status.RUNNING, Verb.KILL): Status.RUNNING,
+    (Status.RUNNING, Verb.FORCE_KILL): Status.CANCELLED,
     (Status.RUNNING, Verb.FORCE_REQUEUE): Status.PENDING,
     (Status.DONE, Verb.REQUEUE): Status.PENDING,
     (Status.DONE, Verb.FORCE_REQUEUE): Status.PENDING,
@@ -68,7 +74,7 @@ TRANSITIONS: Mapping[tuple[Status, Verb], Status] = {
 ENDS_CANCELLED = frozenset(
     {Verb.FAIL, Verb.FAIL_LAST, Verb.BURY, Verb.SNOOZE, Verb.HAND_BACK, Verb.REAP, Verb.REAP_LAST}
 )
-"""The verbs that make a running job `cancelled` once it was asked to cancel."""
+"""The verbs that make a running job `cancelled` once it was asked to cancel, or to be killed."""
 
 
 @dataclass(frozen=True, slots=True)

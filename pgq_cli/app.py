@@ -28,6 +28,9 @@ COMMANDS = {
     "stats": "Count what waits, runs and failed, by queue.",
     "requeue": "Send jobs back to pending.",
     "cancel": "Cancel pending jobs, and ask running ones to end.",
+    "kill": "Make jobs end, also running ones.",
+    "workers": "List the workers, or check that they are well.",
+    "reap": "Give the jobs of dead workers back.",
     "server": "Start, stop and see the private PostgreSQL server.",
     "demo": "Run a small workload, to see how it looks.",
 }

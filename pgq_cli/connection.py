@@ -24,16 +24,24 @@ HOW_TO_NAME = "name one with --dsn, PGQ_DSN or DATABASE_URL"
 
 
 @contextmanager
-def connect(ctx: typer.Context) -> "Iterator[psycopg.Connection[Any]]":
-    """A connection to the database of this command, whose schema is the one we need."""
-    with open_without_check(ctx) as conn:
+def connect(
+    ctx: typer.Context, *, service: bool = False, private: bool = False
+) -> "Iterator[psycopg.Connection[Any]]":
+    """A connection to the database of this command, whose schema is the one we need.
+
+    `service` and `private` as in resolve().
+    """
+    with open_without_check(ctx, service=service, private=private) as conn:
         db.check_schema(conn)
         yield conn
 
 
-def open_without_check(ctx: typer.Context) -> "psycopg.Connection[Any]":
+def open_without_check(
+    ctx: typer.Context, *, service: bool = False, private: bool = False
+) -> "psycopg.Connection[Any]":
     """A connection, for what works without our schema."""
-    return db.connect(resolve(ctx), application_name=f"pgq {ctx.info_name}")
+    dsn = resolve(ctx, service=service, private=private)
+    return db.connect(dsn, application_name=f"pgq {ctx.info_name}")
 
 
 def resolve(ctx: typer.Context, *, service: bool = False, private: bool = False) -> str:

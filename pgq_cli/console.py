@@ -4,7 +4,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from pgq.errors import PgqError
@@ -34,8 +34,14 @@ def emit_rows(
     """Write rows in the wanted form; a table without any says `empty` on stderr instead."""
     text = render.listing(columns, rows, output, shown=shown, width=width())
     emit(text, machine=output is not Output.TABLE)
-    if not rows and output is Output.TABLE:
+    if not rows and output is Output.TABLE and empty:
         talk(empty)
+
+
+def emit_lines(lines: Iterable[str]) -> None:
+    """Write sentences for people to stdout, each on one line."""
+    for line in lines:
+        emit(safe(line) + "\n")
 
 
 def talk(text: str) -> None:

@@ -19,6 +19,10 @@ JobId = Annotated[int, typer.Argument(metavar="ID", help="The job's id.")]
 JobIds = Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs' ids.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would become of each job.")]
 
+Embedded = Annotated[
+    bool, typer.Option("--embedded", help="Work on the private server (pgq server).")
+]
+
 
 def new_app() -> typer.Typer:
     """What a command's module registers its function with."""

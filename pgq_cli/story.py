@@ -10,7 +10,7 @@ from pgq_cli.render import cell, dump
 LARGE = ("payload", "result", "last_error")
 HEAD_LINES = 60
 HEAD_CHARACTERS = 4000
-"""So much of one value is shown to people."""
+"""So much of one value is shown to people: its beginning, or the end of an output."""
 
 
 def as_json(job: JobDetail, history: Sequence[AttemptRow], *, indent: int | None) -> str:
@@ -28,9 +28,21 @@ def _fields(job: JobDetail) -> Iterator[str]:
     names = [name for name in job._fields if name not in LARGE]
     width = max(map(len, names))
     for name in names:
-        value = getattr(job, name)
+        value = _progress(job) if name == "progress" else getattr(job, name)
         if value is not None:
             yield f"{name:<{width}}  {cell(value)}"
+
+
+def _progress(job: JobDetail) -> str | None:
+    """How far a running job is, as `40% resizing`; of one that does not run it means little."""
+    said = job.progress if job.status == "running" else None
+    match said:
+        case None:
+            return None
+        case {"fraction": int() | float() as fraction} if 0 <= fraction <= 1:
+            return f"{fraction:.0%} {said.get('note') or ''}".rstrip()
+        case _:
+            return dump(said)
 
 
 def _large(job: JobDetail) -> Iterator[str]:
@@ -49,6 +61,9 @@ def _attempts(history: Sequence[AttemptRow]) -> Iterator[str]:
         yield from _head(attempt.error)
         if attempt.traceback:
             yield from _head(attempt.traceback)
+        if attempt.output:
+            yield "  output"
+            yield from _end(attempt.output)
 
 
 def _headline(attempt: AttemptRow) -> str:
@@ -68,3 +83,14 @@ def _head(text: str) -> Iterator[str]:
     left = len(text.rstrip("\n")) - len("\n".join(shown))
     if left > 0:
         yield f"  ... {left} characters more: --output json has all"
+
+
+def _end(text: str) -> Iterator[str]:
+    """The end of a text, safe and indented, after how much more there is."""
+    whole = text.strip("\n")
+    shown = whole[-HEAD_CHARACTERS:].lstrip("\n").split("\n")[-HEAD_LINES:]
+    left = len(whole) - len("\n".join(shown))
+    if left > 0:
+        yield f"    ... {left} characters before: --output json has all"
+    for line in shown:
+        yield f"    {safe_lines(line)}"

@@ -29,11 +29,14 @@ class JobDetail(NamedTuple):
     scheduled_at: datetime
     locked_at: datetime | None
     cancel_requested_at: datetime | None
+    kill_requested_at: datetime | None
     finished_at: datetime | None
     updated_at: datetime
     worker_id: int | None
     worker_host: str | None
     worker_pid: int | None
+    progress: Any
+    """What the handler of the latest attempt last said: `{"fraction": 0.4, "note": "resizing"}`."""
     payload: dict[str, Any] | str
     """Its JSON text where that cannot be read."""
     result: Any
@@ -50,6 +53,8 @@ class AttemptRow(NamedTuple):
     finished_at: datetime
     error: str
     traceback: str | None
+    output: str | None
+    """The end of what it wrote or logged."""
 
 
 def show_job(conn: psycopg.Connection[Any], job_id: int) -> tuple[JobDetail, list[AttemptRow]]:

@@ -37,13 +37,15 @@ class Session(NamedTuple):
 
 
 class Reaped(NamedTuple):
-    """A job given back from a dead worker, and what became of it."""
+    """A job of a dead worker, and what became of it."""
 
     job_id: int
     queue: str
     kind: str
-    worker_id: int
+    worker_id: int | None
     status: str
+    error: str | None
+    """Why the database refused to give it back: it is `running` still."""
 
 
 def register(
@@ -101,6 +103,28 @@ def reap(*, limit: int = 1000, watcher: int | None = None) -> Call[list[Reaped]]
     return Call("reap_jobs", {"limit": limit, "watcher": watcher}, _read_reaped)
 
 
+class Look(NamedTuple):
+    """What one look at the workers saw; see sql/queries/watch_workers.sql."""
+
+    at: datetime
+    session_age: timedelta
+    suspects: int
+    silent: timedelta | None
+
+
+def watch() -> Call[Look]:
+    """Look whether workers seem dead."""
+    return Call("watch_workers", {}, lambda rows: Look._make(rows[0]))
+
+
+def reap_by_hand(
+    *, limit: int, seen_at: datetime, began_at: datetime, actor: str
+) -> Call[list[Reaped]]:
+    """Reap as an operator, who saw the database's clock at `seen_at` last."""
+    params = {"limit": limit, "seen_at": seen_at, "began_at": began_at, "actor": actor}
+    return Call("reap_by_hand", params, _read_reaped)
+
+
 def _read_reaped(rows: Rows) -> list[Reaped]:
     return [Reaped._make(row) for row in rows]
 
@@ -138,6 +162,11 @@ def session() -> Call[Session]:
 def end_session(given_up: Session) -> Call[None]:
     """End a session to which nobody listens any more, and what is still on the way to it."""
     return Call("end_session", given_up._asdict(), nothing)
+
+
+def server_clock() -> Call[datetime]:
+    """The time now, by the clock of the server."""
+    return Call("read_clock", {}, scalar)
 
 
 def prepare_session() -> Call[None]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pgq.calls.workers import KindDefaults
 from pgq.client import check
@@ -13,6 +13,7 @@ from pgq.errors import UsageError
 from pgq.model import NewJob
 from pgq.policy import RetryPolicy, check_retry
 from pgq.registry.binding import Binding, bind
+from pgq.registry.reference import refer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,20 +68,25 @@ class App:
         max_attempts: int | None = None,
         timeout: timedelta | None = None,
         retry: RetryPolicy | None = None,
+        isolation: Literal["process"] | None = None,
     ) -> Callable[[F], F]:
         """Make a function the handler of a kind; the function itself stays as it is.
 
-        An `async def` runs on the worker's event loop, a `def` in a thread. Payload keys fill
-        parameters by name; a parameter of type Job gets the job; a single parameter whose type is
-        a dataclass or pydantic model gets the whole payload. `queue`, `max_attempts` and `timeout`
-        are what jobs of this kind get when they leave it out at enqueue. `retry`: the wait before
-        the next attempt, as a timedelta, a list of them (the last one repeats), or a function of
-        the failed attempt's number (from 1); without it the default backoff, a minute doubling.
+        An `async def` runs on the worker's event loop, a `def` in a thread, and with isolation
+        `process` either runs in a process beside the worker, which can be killed and imports the
+        handler by name. Payload keys fill parameters by name; a parameter of type Job gets the
+        job; a single parameter whose type is a dataclass or pydantic model gets the whole payload.
+        `queue`, `max_attempts` and `timeout` are what jobs of this kind get when they leave it out
+        at enqueue. `retry`: the wait before the next attempt, as a timedelta, a list of them (the
+        last one repeats), or a function of the failed attempt's number (from 1); without it the
+        default backoff, a minute doubling.
 
         Raises UsageError for what cannot be, and for a kind that has a handler already.
         """
         check(NewJob(kind, {}, queue=queue, max_attempts=max_attempts, timeout=timeout))
         check_retry(retry)
+        if isolation not in (None, "process"):
+            raise UsageError(f"isolation: give 'process' or leave it out, not {isolation!r}")
 
         def register(function: F) -> F:
             if kind in self._handlers:
@@ -88,7 +94,7 @@ class App:
             self._handlers[kind] = Handler(
                 kind=kind,
                 function=function,
-                isolation=_isolation(function),
+                isolation=_isolation(function, wanted=isolation),
                 binding=bind(function, kind=kind),
                 queue=queue,
                 max_attempts=max_attempts,
@@ -100,10 +106,16 @@ class App:
         return register
 
 
-def _isolation(function: Callable[..., Any]) -> Isolation:
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives a coroutine."""
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def _isolation(function: Callable[..., Any], *, wanted: str | None) -> Isolation:
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         raise UsageError(f"handler {function.__qualname__}: a generator cannot handle jobs")
-    call = getattr(function, "__call__", None)  # noqa: B004
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
-        return Isolation.ASYNC
-    return Isolation.THREAD
+    if wanted is not None:
+        refer(function)
+        return Isolation(wanted)
+    return Isolation.ASYNC if is_async(function) else Isolation.THREAD

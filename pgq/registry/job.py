@@ -31,8 +31,8 @@ class Job:
     """The job that a handler runs: give a parameter this type to get it.
 
     `attempt` counts from 1. `cancelled` is set when the job was asked to cancel or timed out, and
-    when its worker stops: a handler in a thread or process looks at it and ends; an async one is
-    cancelled.
+    when its worker stops: a handler in a thread or process looks at it and raises; an async one is
+    cancelled. Whatever it raises then, the job ends as what was asked; if it returns, it is done.
     """
 
     id: int
@@ -55,11 +55,10 @@ class Job:
         """Say how far this attempt is, from 0 to 1, and at what; people see it within seconds.
 
         Costs no wait: the worker writes the latest word of each job, every two seconds at most.
-        Raises ValueError for a fraction that is not from 0 to 1.
+        What was said less than that before the job ended may never be written. Raises ValueError
+        for a fraction that is not from 0 to 1.
         """
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"progress: give a fraction from 0 to 1, not {fraction}")
-        said: dict[str, Any] = {"fraction": round(float(fraction), 4)}
+        said: dict[str, Any] = {"fraction": _fraction(fraction)}
         if note is not None:
             said["note"] = storable(str(note), MAX_NOTE)
         if self.tools is not None:
@@ -89,3 +88,13 @@ class Job:
         if self.tools is None:
             raise UsageError(f"job {self.id} runs under no worker: connect by yourself")
         return self.tools
+
+
+def _fraction(given: float) -> float:
+    try:
+        fits = 0 <= given <= 1
+    except TypeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"progress: give a fraction from 0 to 1, not {repr(given)[:60]}")
+    return round(float(given), 4)

@@ -1,4 +1,4 @@
-"""Running claimed jobs: on the event loop, in threads, as commands. Nothing here knows SQL.
+"""Running claimed jobs: on the event loop, in threads, in processes, as commands. No SQL here.
 
 A runner is given claimed jobs, runs at most `capacity` at once, and reports a verdict for each.
 """

@@ -10,14 +10,18 @@ import os
 import selectors
 import signal
 import subprocess
-import time
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import IO
+from typing import IO, assert_never
 
 from pgq.model import ClaimedJob, Failed, Snoozed, Verdict
-from pgq.runner.interrupt import Stop
+from pgq.registry.app import Isolation
+from pgq.runner import Backing
+from pgq.runner.group import Group, Process, ending, signal_group
+from pgq.runner.grouped import Rungs, naming, own_tail
+from pgq.runner.interrupt import Stop, clock, deadline, interrupted
 from pgq.runner.keeper import Keeper
+from pgq.runner.ladder import Rung
 from pgq.runner.output import Tail
 from pgq.runner.thread import Perform
 from pgq.runner.verdict import DONE, MAX_ERROR, describe
@@ -25,15 +29,15 @@ from pgq.text import Unreadable, storable
 
 SNOOZE_CODE = 75
 SNOOZE_DELAY = timedelta(minutes=1)
-KILL_AFTER = 5.0
-"""Seconds between SIGTERM and SIGKILL."""
+DIE_WITHIN = 5.0
+"""Seconds in which a command that got SIGKILL is expected to end."""
 
 # The command waits for a first line before it starts, so that the keeper knows it by then. Closed
 # standard input instead (the worker died) ends it at once.
 _GATE = 'read -r _ || exit 1; exec /bin/sh -c "$0"'
 
 
-def command_perform(command: str, keeper: Keeper) -> Perform:
+def command_perform(command: str, keeper: Keeper, backing: Backing) -> Perform:
     """Perform jobs by running `command` in a shell, in a session of its own."""
 
     def perform(job: ClaimedJob, stop: Stop, /) -> Verdict | None:
@@ -41,13 +45,15 @@ def command_perform(command: str, keeper: Keeper) -> Perform:
             process = _start(command, job)
         except OSError as error:
             return Failed(f"the command could not be started: {storable(str(error), MAX_ERROR)}")
-        with keeper.watching(process.pid):
-            try:
-                return _attend(process, job, stop)
-            except Exception as error:  # noqa: BLE001 - whatever goes wrong is this job's end
-                return Failed(storable(describe(error), MAX_ERROR))
-            finally:
-                _end_group(process)
+        attempt = _Attempt(process, job, stop, backing)
+        try:
+            keeper.watch(process.pid)
+            return attempt.run()
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong is this job's end
+            return Failed(storable(describe(error), MAX_ERROR))
+        finally:
+            attempt.close()
+            keeper.forget(process.pid)
 
     return perform
 
@@ -79,49 +85,110 @@ def _plain(name: str) -> str:
     return name.encode("utf-8", "replace").decode()
 
 
-def _attend(process: subprocess.Popen[bytes], job: ClaimedJob, stop: Stop) -> Verdict | None:
-    """Feed and watch a command until it ends; its grandchildren may keep the pipes open."""
-    assert process.stdin is not None
-    assert process.stdout is not None
+class _Attempt:
+    """One job as a command."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], job: ClaimedJob, stop: Stop, backing: Backing
+    ) -> None:
+        self._process = process
+        self._job = job
+        self._stop = stop
+        self._backing = backing
+        self._group = Group(process)
+        self._rungs = Rungs(Isolation.COMMAND, stop)
+        self._tail = own_tail()
+        self._killed_at: float | None = None
+
+    def run(self) -> Verdict:
+        """Attend the command to its end, and see to it that nothing of it is left."""
+        self._stop.deadline = deadline(self._job, clock())
+        self._attend()
+        forced = self._stop.rung is not None
+        survivors = self._end(forced=forced)
+        verdict = (
+            interrupted(self._job, self._stop)
+            if forced  # else it has ended by itself, whatever was asked since
+            else _verdict(self._process.returncode, self._tail)
+        )
+        if survivors:
+            left = ", ".join(map(str, survivors))
+            self._backing.complain(self._job, f"ended, but it left processes running: {left}")
+        return naming(verdict, survivors)
+
+    def _attend(self) -> None:
+        """Feed and watch the command; its grandchildren may keep the pipes open."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        pending = _input(self._job)
+        os.set_blocking(process.stdin.fileno(), False)
+        os.set_blocking(process.stdout.fileno(), False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdin, selectors.EVENT_WRITE)
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while process.poll() is None and not self._in_vain():
+                if not selector.get_map():  # usually its output ends a moment before it does
+                    _wait_briefly(process)
+                for key, _ in selector.select(timeout=0.05 if selector.get_map() else 0):
+                    if key.fileobj is process.stdin:
+                        pending = _feed(process.stdin, pending, selector)
+                    elif not _drain(process.stdout, self._tail):
+                        selector.unregister(process.stdout)
+                self._take_rungs()
+        _drain(process.stdout, self._tail)
+
+    def _in_vain(self) -> bool:
+        return self._killed_at is not None and clock() - self._killed_at > DIE_WITHIN
+
+    def _take_rungs(self) -> None:
+        if self._process.poll() is not None:
+            return
+        for rung in self._rungs.due(clock()):
+            match rung:
+                case Rung.TERM:
+                    self._group.signal(signal.SIGTERM)
+                    self._stop.rung = rung
+                case Rung.KILL:
+                    self._group.signal(signal.SIGKILL)
+                    self._stop.rung, self._killed_at = rung, clock()
+                case Rung.QUERIES:
+                    self._backing.cancel_queries(self._job)
+                case Rung.FLAG | Rung.TASK:
+                    raise AssertionError(rung)
+                case _ as never:
+                    assert_never(never)
+
+    def _end(self, *, forced: bool) -> list[Process]:
+        """Leave nothing behind: what it started ends with it, and what left its group if forced."""
+        left = signal_group(self._process.pid, signal.SIGKILL)
+        if not forced and not left:
+            return []
+        mark = f"PGAPPNAME={self._job.application_name}" if forced else None
+        survivors = self._group.end(mark)
+        # The server goes on with what nobody waits for any more.
+        self._backing.cancel_queries(self._job)
+        return survivors
+
+    def close(self) -> None:
+        """Whatever happened: bury it."""
+        signal_group(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=1.0)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None and not pipe.closed:
+                pipe.close()
+
+
+def _input(job: ClaimedJob) -> memoryview:
     given = job.payload
     payload = given.text if isinstance(given, Unreadable) else json.dumps(given, ensure_ascii=False)
-    pending = memoryview(f"\n{payload}\n".encode())
-    tail = Tail()
-    kill_at: float | None = None
-    os.set_blocking(process.stdin.fileno(), False)
-    os.set_blocking(process.stdout.fileno(), False)
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdin, selectors.EVENT_WRITE)
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while process.poll() is None:
-            if not selector.get_map():  # usually its output ends a moment before it does
-                _wait_briefly(process)
-            for key, _ in selector.select(timeout=0.05 if selector.get_map() else 0):
-                if key.fileobj is process.stdin:
-                    pending = _feed(process.stdin, pending, selector)
-                elif not _drain(process.stdout, tail):
-                    selector.unregister(process.stdout)
-            kill_at = _escalate(process, stop, kill_at)
-    _drain(process.stdout, tail)
-    # One that ended before it was told to stop has ended by itself.
-    return None if kill_at is not None else _verdict(process.returncode, tail)
+    return memoryview(f"\n{payload}\n".encode())
 
 
 def _wait_briefly(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=0.05)
-
-
-def _escalate(process: subprocess.Popen[bytes], stop: Stop, kill_at: float | None) -> float | None:
-    """SIGTERM when the job is asked to stop, SIGKILL when that did not help; gives when."""
-    if stop.cause is None:
-        return None
-    if kill_at is None:
-        _signal_group(process, signal.SIGTERM)
-        return time.monotonic() + KILL_AFTER
-    if time.monotonic() >= kill_at:
-        _signal_group(process, signal.SIGKILL)
-    return kill_at
 
 
 def _feed(stdin: IO[bytes], pending: memoryview, selector: selectors.BaseSelector) -> memoryview:
@@ -155,28 +222,8 @@ def _verdict(code: int, tail: Tail) -> Verdict:
         return DONE
     if code == SNOOZE_CODE:
         return Snoozed(SNOOZE_DELAY)
-    if code < 0:
-        ending = f"the command was ended by {signal.Signals(-code).name}"
-    else:
-        ending = f"the command ended with exit code {code}"
+    said = f"the command {ending(code)}"
     text = tail.text()
-    said = f"{ending}: {text.splitlines()[-1]}" if text else ending
-    return Failed(storable(said, MAX_ERROR), output=text)
-
-
-def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        pass
-    except PermissionError:
-        process.send_signal(number)
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Leave nothing of a command behind: what it started ends with it."""
-    _signal_group(process, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None and not pipe.closed:
-            pipe.close()
+    if text:
+        said = f"{said}: {text.splitlines()[-1]}"
+    return Failed(storable(said, MAX_ERROR))

@@ -3,31 +3,34 @@
 A task is made for each slot, not for each job: a slot takes job after job, so that a handler which
 never waits costs no task, and one which waits is in a task of its own, as asyncio.timeout() and
 cancellation need. A new slot is started only when the others are waiting inside their handlers.
+
+To ask a handler to stop is to cancel its task. One that catches CancelledError may clean up, and
+may finish: what it returns counts, since a task that returned is not cancelled. One that goes on
+keeps its slot and is cancelled again further up the ladder. Nothing can be done to a handler that
+blocks the event loop: it is cancelled at its next `await`.
 """
 
 import asyncio
 import contextvars
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from pgq.model import ClaimedJob, Verdict
 from pgq.registry import Handler
+from pgq.registry.app import Isolation
 from pgq.runner import Backing, Report, view
 from pgq.runner.fork import end_if_child
 from pgq.runner.interrupt import Interrupt, Stop, clock, deadline, interrupted
-from pgq.runner.verdict import raised, returned
+from pgq.runner.ladder import LADDERS
+from pgq.runner.output import with_output
+from pgq.runner.records import current
+from pgq.runner.running import Running
+from pgq.runner.verdict import left, returned
 
 SLICE = 0.002
 """Seconds that a slot runs jobs before it lets the event loop do other things."""
 
-
-@dataclass(slots=True)
-class _Running:
-    task: asyncio.Task[None]
-    job: ClaimedJob
-    deadline: float | None
-    stop: Stop
+STUBBORN = "does not stop: it goes on after CancelledError, and keeps its slot"
 
 
 class CoroutineRunner:
@@ -41,7 +44,7 @@ class CoroutineRunner:
         self._handlers = handlers
         self._report = report
         self._waiting: deque[ClaimedJob] = deque()
-        self._running: dict[int, _Running] = {}
+        self._running: dict[int, Running] = {}
         """By lease: a job that an operator took back by force may come again beside itself."""
         self._slots: set[asyncio.Task[None]] = set()
         # Handlers must not see what another one set in a context variable.
@@ -69,20 +72,26 @@ class CoroutineRunner:
         now = clock()
         for running in list(self._running.values()):
             if wanted is None or running.job.id in wanted:
-                self._interrupt(running, cause, now)
+                running.ask(cause, now)
+                self._press(running, now)
+        for job in list(self._waiting):
+            if wanted is None or job.id in wanted:
+                self._waiting.remove(job)
+                stop = Stop()
+                stop.ask(cause, now)
+                self._report(job, interrupted(job, stop), 0.0)
 
     def tick(self, now: float) -> None:
         for running in list(self._running.values()):
             if running.deadline is not None and running.deadline <= now:
-                self._interrupt(running, Interrupt.TIMEOUT, now)
+                running.ask(Interrupt.TIMEOUT, now)
+            self._press(running, now)
 
     def abandon(self) -> list[ClaimedJob]:
         return [running.job for running in self._running.values()]
 
-    def _interrupt(self, running: _Running, cause: Interrupt, now: float) -> None:
-        asked_before = running.stop.cause is not None
-        if running.stop.ask(cause, now) and not asked_before:
-            running.task.cancel()
+    def _press(self, running: Running, now: float) -> None:
+        running.press(LADDERS[Isolation.ASYNC], self._backing, now, stubborn=STUBBORN)
 
     def _fill(self) -> None:
         """Start one more slot if jobs wait; look again once it has run to its first wait."""
@@ -102,18 +111,24 @@ class CoroutineRunner:
         """Run job after job, until none waits or a handler left traces in the task."""
         task = asyncio.current_task()
         assert task is not None
-        clean = contextvars.copy_context()
         began = clock()
         pause_at = began + SLICE
         while self._waiting:
             job = self._waiting.popleft()
-            running = _Running(task, job, deadline(job, began), Stop())
+            running = Running(job)
+            running.deadline = deadline(job, began)
+            running.task = task
             self._running[job.lease] = running
+            current.set(running)
+            clean = contextvars.copy_context()
             try:
-                verdict = await self._run(job, running)
+                verdict = await self._run(running)
             finally:
+                running.over = True
                 del self._running[job.lease]
             end_if_child()
+            if running.tail is not None:
+                verdict = with_output(verdict, running.tail)
             now = clock()
             self._report(job, verdict, now - began)
             # A cancellation that this handler did not wait for would strike the next one.
@@ -125,21 +140,16 @@ class CoroutineRunner:
                 began = clock()
                 pause_at = began + SLICE
 
-    async def _run(self, job: ClaimedJob, running: _Running) -> Verdict:
+    async def _run(self, running: Running) -> Verdict:
+        job, stop = running.job, running.stop
         handler = self._handlers[job.kind]
         try:
             arguments = handler.binding.arguments(job.payload)
             if handler.binding.job_parameter is not None:
-                arguments[handler.binding.job_parameter] = view(
-                    job, running.stop.event, self._backing
-                )
+                arguments[handler.binding.job_parameter] = view(job, stop.event, self._backing)
             return returned(await handler.function(**arguments))
-        except asyncio.CancelledError as error:
-            if running.stop.cause is None:
-                return raised(handler, job, error)
-            return interrupted(job, running.stop)
         except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
-            return raised(handler, job, error)
+            return left(handler, job, stop, error)
 
 
 def _changed(clean: contextvars.Context) -> bool:

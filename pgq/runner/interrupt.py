@@ -3,10 +3,13 @@
 import time
 from enum import IntEnum
 from threading import Event
+from typing import TYPE_CHECKING
 
 from pgq.model import Cancelled, ClaimedJob, Failed, HandedBack, Verdict
-from pgq.runner.ladder import Rung
 from pgq.text import format_duration
+
+if TYPE_CHECKING:
+    from pgq.runner.ladder import Rung
 
 # Goes on while the host is suspended, as the database's clock does.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -34,7 +37,7 @@ class Interrupt(IntEnum):
 class Stop:
     """The wish that one running job ends: nobody's yet, then one that can only grow stronger."""
 
-    __slots__ = ("_event", "asked_at", "cause", "first", "rung")
+    __slots__ = ("_event", "asked_at", "cause", "deadline", "first", "rung")
 
     def __init__(self) -> None:
         self.first: Interrupt | None = None
@@ -45,6 +48,8 @@ class Stop:
         """When the strongest was told, on the clock of `clock()`."""
         self.rung: Rung | None = None
         """The last rung of the ladder that was taken."""
+        self.deadline: float | None = None
+        """When the time of a job in a process or command is over; it begins after its start."""
         self._event: Event | None = None
 
     @property
@@ -61,7 +66,9 @@ class Stop:
         if self.cause is not None and self.cause >= cause:
             return False
         self.first = self.first or cause
-        self.cause, self.asked_at = cause, now
+        # In this order: another thread that sees the cause reckons with the time.
+        self.asked_at = now
+        self.cause = cause
         if self._event is not None:
             self._event.set()
         return True

@@ -1,16 +1,19 @@
-"""The guard of commands: ends their process groups when the worker itself is gone.
+"""The guard of commands and child processes: ends their groups when the worker itself is gone.
 
-A command outlives a worker that was killed, and would run beside the job's next attempt. So one
-small process of its own session holds the other end of a pipe from the worker; it learns which
-process groups run, and when the pipe closes, however the worker ended, it kills them.
+They outlive a worker that was killed, and would run beside the job's next attempt. So one small
+process of its own session holds the other end of a pipe from the worker; it learns which process
+groups run, and when the pipe closes, however the worker ended, it kills them.
 """
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from threading import Lock
+
+from pgq.runner import fork
+from pgq.runner.group import signal_group
 
 # Runs alone, without importing pgq: it must start fast and need nothing.
 _PROGRAM = """
@@ -37,41 +40,49 @@ class Keeper:
         self._groups: set[int] = set()
         self._process = _start()
 
-    @contextlib.contextmanager
-    def watching(self, group: int) -> Iterator[None]:
-        """Guard a process group while the body runs."""
+    def watch(self, group: int) -> None:
+        """Guard a process group from now on."""
         with self._lock:
             self._groups.add(group)
             self._tell(f"+{group}\n")
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._groups.discard(group)
-                self._tell(f"-{group}\n")
+
+    def forget(self, group: int) -> None:
+        """This group has ended."""
+        with self._lock:
+            self._groups.discard(group)
+            self._tell(f"-{group}\n")
+
+    def kill_all(self) -> None:
+        """End all groups now."""
+        with self._lock:
+            for group in self._groups:
+                signal_group(group, signal.SIGKILL)
+
+    def check(self) -> None:
+        """Replace the guard if somebody has ended it."""
+        with self._lock, contextlib.suppress(OSError):  # the next check tries again
+            if self._process.poll() is not None:
+                self._replace()
 
     def _tell(self, line: str) -> None:
         try:
             os.write(_stdin(self._process), line.encode())
-        except BrokenPipeError:  # somebody ended the guard: start another, tell it all
-            self._process.wait()
-            self._process = _start()
-            known = "".join(f"+{group}\n" for group in self._groups)
-            os.write(_stdin(self._process), known.encode())
+        except BrokenPipeError:
+            self._replace()
+
+    def _replace(self) -> None:
+        ended, self._process = self._process, _start()
+        _let_go(ended)
+        known = "".join(f"+{group}\n" for group in self._groups)
+        os.write(_stdin(self._process), known.encode())
 
     def close(self) -> None:
-        """End the guard; no command may run any more."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        """End the guard, and what it still guards."""
+        _let_go(self._process)
 
 
 def _start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-I", "-c", _PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -79,6 +90,20 @@ def _start() -> subprocess.Popen[bytes]:
         start_new_session=True,
         cwd="/",
     )
+    # A forked child of a handler would keep the pipe open after the worker's death.
+    fork.own(_stdin(process))
+    return process
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    fork.disown(process.stdin.fileno())
+    process.stdin.close()
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _stdin(process: subprocess.Popen[bytes]) -> int:

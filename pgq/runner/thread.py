@@ -8,16 +8,20 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from pgq.model import ClaimedJob, Failed, Verdict
 from pgq.registry import Handler
+from pgq.registry.app import Isolation
 from pgq.runner import Backing, Report, view
 from pgq.runner.fork import end_if_child
 from pgq.runner.interrupt import Interrupt, Stop, clock, deadline, interrupted
-from pgq.runner.verdict import MAX_ERROR, describe, raised, returned
+from pgq.runner.ladder import LADDERS
+from pgq.runner.output import with_output
+from pgq.runner.records import current
+from pgq.runner.running import Ladder, Running
+from pgq.runner.verdict import MAX_ERROR, describe, left, returned
 from pgq.text import storable
 
 
@@ -27,11 +31,7 @@ class Perform(Protocol):
     def __call__(self, job: ClaimedJob, stop: Stop, /) -> Verdict | None: ...
 
 
-@dataclass(slots=True)
-class _Running:
-    job: ClaimedJob
-    deadline: float | None
-    stop: Stop = field(default_factory=Stop)
+STUBBORN = "does not stop: a thread cannot be stopped, and keeps its slot until it ends"
 
 
 class ThreadRunner:
@@ -44,24 +44,28 @@ class ThreadRunner:
         report: Report,
         *,
         backing: Backing,
+        ladder: Ladder = LADDERS[Isolation.THREAD],
     ) -> None:
+        """`ladder`: the rungs that the runner takes; empty if `perform` takes its own."""
         self.capacity = capacity
         self._perform = perform
         self._report = report
         self._backing = backing
+        self._ladder = ladder
         self._loop = asyncio.get_running_loop()
-        self._waiting: SimpleQueue[ClaimedJob] = SimpleQueue()
-        self._running: dict[int, _Running] = {}
-        """By lease: a job that an operator took back by force may come again beside itself."""
+        self._waiting: SimpleQueue[Running] = SimpleQueue()
+        self._held: dict[int, Running] = {}
+        """What was given and not reported; changed on the event loop's thread alone.
+
+        By lease: a job that an operator took back by force may come again beside itself.
+        """
         self._ended: deque[tuple[ClaimedJob, Verdict, float]] = deque()
-        self._open = 0
-        """How many jobs were given and not reported; changed on the event loop's thread alone."""
         self._threads = 0
         self._delivering = False
 
     @property
     def running(self) -> int:
-        return self._open - self._waiting.qsize()
+        return len(self._held) - self._waiting.qsize()
 
     @property
     def waiting(self) -> int:
@@ -69,57 +73,58 @@ class ThreadRunner:
 
     def submit(self, jobs: Iterable[ClaimedJob]) -> None:
         for job in jobs:
-            self._open += 1
-            self._waiting.put(job)
-        while self._threads < min(self.capacity, self._open):
+            self._held[job.lease] = running = Running(job)
+            self._waiting.put(running)
+        while self._threads < min(self.capacity, len(self._held)):
             self._threads += 1
             name = f"pgq-job-{self._threads}"
             # A daemon, so that a handler that never ends cannot keep the process alive.
             threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     def withdraw(self) -> list[ClaimedJob]:
-        jobs = []
+        jobs: list[ClaimedJob] = []
         while True:
             try:
-                jobs.append(self._waiting.get_nowait())
+                running = self._waiting.get_nowait()
             except Empty:
                 return jobs
-            self._open -= 1
+            del self._held[running.job.lease]
+            jobs.append(running.job)
 
     def ask(self, cause: Interrupt, job_ids: Iterable[int] | None = None) -> None:
+        # Those that wait are asked too, and will not start: a thread may just be taking one.
         wanted = None if job_ids is None else set(job_ids)
         now = clock()
-        for running in list(self._running.values()):
+        for running in self._held.values():
             if wanted is None or running.job.id in wanted:
-                running.stop.ask(cause, now)
+                running.ask(cause, now)
+                self._press(running, now)
 
     def tick(self, now: float) -> None:
-        for running in list(self._running.values()):
-            late = running.deadline is not None and running.deadline <= now
-            if late and running.stop.ask(Interrupt.TIMEOUT, now):
-                self._backing.complain(
-                    running.job,
-                    "timed out, but a thread cannot be stopped: it keeps its slot until it ends",
-                )
+        for running in self._held.values():
+            if running.deadline is not None and running.deadline <= now:
+                running.ask(Interrupt.TIMEOUT, now)
+            self._press(running, now)
 
     def abandon(self) -> list[ClaimedJob]:
-        return [running.job for running in list(self._running.values())]
+        return [running.job for running in self._held.values()]
+
+    def _press(self, running: Running, now: float) -> None:
+        running.press(self._ladder, self._backing, now, stubborn=STUBBORN)
 
     def _serve(self) -> None:
         while True:
-            job = self._waiting.get()
+            running = self._waiting.get()
+            job = running.job
             began = clock()
-            running = _Running(job, deadline(job, began))
-            self._running[job.lease] = running
-            try:
-                verdict = self._perform(job, running.stop)
-            except Exception as error:  # noqa: BLE001 - a thread of the worker must not end
-                verdict = Failed(storable(describe(error), MAX_ERROR))
+            running.deadline = deadline(job, began)
+            current.set(running)
+            verdict = self._do(running)
+            running.over = True
             end_if_child()
-            if verdict is None:
-                verdict = interrupted(job, running.stop)
+            if running.tail is not None:
+                verdict = with_output(verdict, running.tail)
             self._ended.append((job, verdict, clock() - began))
-            del self._running[job.lease]
             if not self._delivering:
                 self._delivering = True
                 try:
@@ -127,12 +132,23 @@ class ThreadRunner:
                 except RuntimeError:  # the event loop is closed: the process is about to end
                     return
 
+    def _do(self, running: Running) -> Verdict:
+        job, stop = running.job, running.stop
+        if stop.cause is not None:
+            return interrupted(job, stop)
+        try:
+            verdict = self._perform(job, stop)
+        except Exception as error:  # noqa: BLE001 - a thread of the worker must not end
+            return Failed(storable(describe(error), MAX_ERROR))
+        return interrupted(job, stop) if verdict is None else verdict
+
     def _deliver(self) -> None:
         # The flag first: what is appended from now on schedules another delivery.
         self._delivering = False
         while self._ended:
-            self._open -= 1
-            self._report(*self._ended.popleft())
+            job, verdict, seconds = self._ended.popleft()
+            del self._held[job.lease]
+            self._report(job, verdict, seconds)
 
 
 def handler_perform(handlers: Mapping[str, Handler], backing: Backing) -> Perform:
@@ -146,7 +162,6 @@ def handler_perform(handlers: Mapping[str, Handler], backing: Backing) -> Perfor
                 arguments[handler.binding.job_parameter] = view(job, stop.event, backing)
             return returned(handler.function(**arguments))
         except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
-            # A handler that gave up because it was asked to ends as what was asked for.
-            return None if stop.cause is not None else raised(handler, job, error)
+            return left(handler, job, stop, error)
 
     return perform

@@ -1,6 +1,7 @@
 """What a handler's return value or exception means. Pure."""
 
 import traceback
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from pgq.policy import retry_delay
 from pgq.registry import Cancel, Fail, Handler, Retry
 from pgq.registry.binding import Misfit
 from pgq.registry.outcomes import HandlerSignal, Snooze
+from pgq.runner.interrupt import Stop, interrupted
 from pgq.text import dump_json, storable
 
 MAX_RESULT = 1_048_576
@@ -43,6 +45,21 @@ def returned(value: Any) -> Verdict:
     return Done(result=text)
 
 
+def left(handler: Handler, job: ClaimedJob, stop: Stop, error: BaseException) -> Verdict:
+    """What an exception means that left a handler which was perhaps asked to stop.
+
+    A handler that raised after it was asked has given up, and ends as what was asked for first,
+    however it gave up: CancelledError, a query that was cancelled, an error of its cleaning up, and
+    pgq.Cancel too, which would otherwise lose the job whenever its worker is stopped.
+    """
+    if stop.cause is None:
+        return raised(handler, job, error)
+    verdict = interrupted(job, stop)
+    if isinstance(verdict, Failed):
+        return replace(_failed(handler, job, verdict.error, error), timed_out=True)
+    return verdict
+
+
 def raised(handler: Handler, job: ClaimedJob, error: BaseException) -> Verdict:
     """What an exception that left a handler means."""
     match error:
@@ -66,12 +83,18 @@ def _reason(error: HandlerSignal) -> str:
 
 
 def _failed(handler: Handler, job: ClaimedJob, shown: str, error: BaseException) -> Failed:
+    return with_policy(handler, job, Failed(shown, trace(error)))
+
+
+def with_policy(handler: Handler, job: ClaimedJob, failed: Failed) -> Failed:
+    """A failure that does not say itself when to retry, with the wait of the handler's policy."""
+    if failed.delay is not None:
+        return failed
     try:
-        delay = retry_delay(handler.retry, job.attempts)
+        return replace(failed, delay=retry_delay(handler.retry, job.attempts))
     except BaseException as broken:  # noqa: BLE001 - the policy is the application's code
-        shown = f"{shown} (and its retry policy failed: {storable(describe(broken), 200)})"
-        delay = None
-    return Failed(shown, trace(error), delay)
+        broken_too = f" (and its retry policy failed: {storable(describe(broken), 200)})"
+        return replace(failed, error=failed.error + broken_too)
 
 
 def describe(error: BaseException) -> str:

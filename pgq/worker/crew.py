@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from pgq.registry.app import Isolation
 from pgq.runner import Backing, Report, Runner
 from pgq.runner.command import command_perform
 from pgq.runner.coroutine import CoroutineRunner
+from pgq.runner.grouped import GroupRunner
 from pgq.runner.keeper import Keeper
+from pgq.runner.pool import Pool, Recycling
+from pgq.runner.process import process_perform
 from pgq.runner.thread import ThreadRunner, handler_perform
 from pgq.worker.lane import Lane, Take
 from pgq.worker.options import Options
@@ -15,10 +19,11 @@ from pgq.worker.options import Options
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """The lanes of a worker, and the guard of its commands if it runs any."""
+    """The lanes of a worker, and what belongs to its processes and commands if it runs any."""
 
     lanes: Sequence[Lane]
-    keeper: Keeper | None
+    keeper: Keeper | None = None
+    pool: Pool | None = None
 
     @property
     def busy(self) -> bool:
@@ -31,7 +36,9 @@ class Crew:
         return sum(lane.runner.capacity for lane in self.lanes)
 
     def close(self) -> None:
-        """Let the guard go; nothing runs any more."""
+        """Let processes and their guard go; nothing runs any more."""
+        if self.pool is not None:
+            self.pool.close()
         if self.keeper is not None:
             self.keeper.close()
 
@@ -39,27 +46,37 @@ class Crew:
 def make_crew(options: Options, take: Take, backing: Backing) -> Crew:
     """The lanes for these options, inside the running event loop; verdicts go to `take`."""
     if options.app is None:
-        keeper = Keeper()
-        lane = Lane(options.served_kinds, options.served_queues)
-        perform = command_perform(options.command or "", keeper)
-        capacity = options.capacity(None)
-        noted = lane.reporting(take)
-        lane.attach(ThreadRunner(perform, capacity, noted, backing=backing))
-        return Crew([lane], keeper)
+        return _command_crew(options, take, backing)
     kinds: dict[Isolation, list[str]] = {}
     for kind in options.served_kinds or ():
         kinds.setdefault(options.app.handlers[kind].isolation, []).append(kind)
+    keeper = Keeper() if Isolation.PROCESS in kinds else None
+    recycling = Recycling(options.recycle_jobs, options.recycle_mb)
+    pool = Pool(keeper, recycling) if keeper is not None else None
     lanes = []
     for isolation, names in kinds.items():
         handlers = [options.app.handlers[name] for name in names]
         timeouts = {handler.kind: handler.timeout for handler in handlers if handler.timeout}
         lane = Lane(names, options.served_queues, timeouts=timeouts)
-        lane.attach(_runner(options, isolation, lane.reporting(take), backing))
+        report = lane.reporting(take)
+        lane.attach(_runner(options, isolation, report, backing=backing, pool=pool))
         lanes.append(lane)
-    return Crew(lanes, None)
+    return Crew(lanes, keeper, pool)
 
 
-def _runner(options: Options, isolation: Isolation, report: Report, backing: Backing) -> Runner:
+def _command_crew(options: Options, take: Take, backing: Backing) -> Crew:
+    keeper = Keeper()
+    lane = Lane(options.served_kinds, options.served_queues)
+    perform = command_perform(options.command or "", keeper, backing)
+    capacity = options.capacity(None)
+    noted = lane.reporting(take)
+    lane.attach(GroupRunner(perform, capacity, noted, backing=backing, keeper=keeper))
+    return Crew([lane], keeper)
+
+
+def _runner(
+    options: Options, isolation: Isolation, report: Report, *, backing: Backing, pool: Pool | None
+) -> Runner:
     assert options.app is not None
     handlers = options.app.handlers
     capacity = options.capacity(isolation)
@@ -69,5 +86,13 @@ def _runner(options: Options, isolation: Isolation, report: Report, backing: Bac
         case Isolation.THREAD:
             perform = handler_perform(handlers, backing)
             return ThreadRunner(perform, capacity, report, backing=backing)
-        case _:
+        case Isolation.PROCESS:
+            assert pool is not None
+            perform = process_perform(handlers, pool, backing)
+            return GroupRunner(
+                perform, capacity, report, backing=backing, keeper=pool.keeper, sweep=pool.sweep
+            )
+        case Isolation.COMMAND:
             raise AssertionError(isolation)
+        case _ as never:
+            assert_never(never)

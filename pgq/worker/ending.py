@@ -5,7 +5,7 @@ import os
 import signal
 
 from pgq.runner.interrupt import clock
-from pgq.worker import log
+from pgq.worker import log, supervisor
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -22,18 +22,25 @@ class Ending:
         self.hurry = asyncio.Event()
         self.exit_code = 0
         self._signals = 0
+        self._hung_up = False
 
     def listen(self) -> None:
-        """Hear signals."""
+        """Hear signals; but SIGHUP stays ignored where it is, as under nohup."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self._on_signal, number)
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: int) -> None:
+        if number == signal.SIGHUP:
+            if self._hung_up:  # a terminal that closes sends it, and so does the shell in it
+                return
+            self._hung_up = True
         name = signal.Signals(number).name
         self._signals += 1
         if self._signals == 1:
             log.info("draining: the next signal hands running jobs back", signal=name)
+            supervisor.stopping()
             self.stop.set()
         elif self._signals == 2:
             log.info("handing running jobs back: the next signal ends at once", signal=name)

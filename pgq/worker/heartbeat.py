@@ -10,7 +10,7 @@ import contextlib
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,9 +75,11 @@ class Hears:
 class Heartbeat:
     """Beats until stopped."""
 
-    def __init__(self, dsn: str, hears: Hears) -> None:
+    def __init__(self, dsn: str, hears: Hears, held: Container[int]) -> None:
+        """`held`: the leases of the jobs that this worker has not ended."""
         self._dsn = dsn
         self._hears = hears
+        self._held = held
         self._lifeline = Lifeline(dsn, self._revive)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -243,13 +245,16 @@ class Heartbeat:
             self._hears.forfeit(why)
 
     def _write_progress(self) -> None:
-        news, self._progress = self._progress, {}
+        """Write the news of the jobs that still run; the dict stays, since threads write to it."""
+        said = [self._progress.pop(lease) for lease in list(self._progress)]
+        news = [one for one in said if one.job.lease in self._held]
         if not news:
             return
         try:
-            self._lifeline.run(note_progress(list(news.values())))
+            self._lifeline.run(note_progress(news))
         except Unavailable:
-            self._progress = news | self._progress
+            for one in news:
+                self._progress.setdefault(one.job.lease, one)
             raise
 
     def _keep_up(self) -> None:
@@ -281,8 +286,12 @@ class Heartbeat:
         more = True
         while more and not self._stop.is_set():
             reaped = self._lifeline.run(calls.reap(limit=REAP_LIMIT, watcher=self.worker_id))
-            for worker_id, jobs in Counter(job.worker_id for job in reaped).items():
+            back = Counter(job.worker_id for job in reaped if job.error is None)
+            for worker_id, jobs in back.items():
                 log.warning("dead worker's jobs given back", worker=f"w-{worker_id}", jobs=jobs)
+            for job in reaped:
+                if job.error is not None:
+                    log.error("job not given back", job=job.job_id, error=job.error)
             more = len(reaped) == REAP_LIMIT
             if more:
                 self._beat()

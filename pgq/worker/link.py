@@ -41,6 +41,8 @@ class Link:
         self._dsn = dsn
         self.name = name
         self._conn: psycopg.AsyncConnection[Any] | None = None
+        self._connecting = asyncio.Lock()
+        """Two tasks that come at once wait for one connection."""
         self._session: Session | None = None
         """That of the connection, or, without one, that of the last, which was given up."""
         self._failing: tuple[float, str] | None = None
@@ -73,9 +75,9 @@ class Link:
         Says in the log when calls begin to fail, and when they work again.
         """
         try:
-            if self._conn is None:
-                self._conn = await self._connect()
-            answer = await self._ask(self._conn, call)
+            async with self._connecting:
+                conn = self._conn = self._conn or await self._connect()
+            answer = await self._ask(conn, call)
         except PgqError as error:
             self._note(error)
             if isinstance(error, Unavailable):

@@ -1,16 +1,26 @@
-"""The worker's log: an event and fields, as text for people or JSON for machines, on stderr."""
+"""The worker's log, on stderr: a line an event, as text for people or JSON for machines.
+
+What the application logs goes there too, unless the application sends it elsewhere: as events named
+`log`, with the job whose handler said it. However it is written, nothing it says can pass for a
+line or a field of the log; and no record, and no stderr that is gone, can stop the worker.
+"""
 
 import json
 import logging
 import re
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from pgq.runner import records
 from pgq.text import format_time, safe
 
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
+
+LONGEST = 20_000
+"""How many characters of one message, or one traceback, of the application's are written."""
 
 logger = logging.getLogger("pgq.worker")
 
@@ -38,35 +48,77 @@ def error(name: str, **fields: Any) -> None:
 
 
 def configure(*, style: str, level: str) -> None:
-    """Send the log to stderr in this style, `text` or `json`."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
-    logger.handlers = [handler]
+    """Send the log to stderr in this style, `text` or `json`; keep what handlers log.
+
+    An application that has given the root logger a handler keeps its own way of logging.
+    """
+    least = getattr(logging, level.upper())
+    stderr = Stderr(sys.stderr)
+    stderr.setLevel(least)
+    stderr.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    logger.handlers = [stderr]
     logger.propagate = False
-    logger.setLevel(getattr(logging, level.upper()))
+    logger.setLevel(least)
+    root = logging.getLogger()
+    if all(isinstance(handler, Stderr | records.Recorder) for handler in root.handlers):
+        root.handlers = [stderr]
+        root.setLevel(min(root.level, least, logging.INFO))
+    records.listen(apart=logger)
+
+
+class Stderr(logging.StreamHandler[Any]):
+    """Writes lines as long as there is somebody to read them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, whatever it holds."""
+        try:
+            line = self.format(record)
+        except BaseException:  # noqa: BLE001 - a record may hold anything
+            return
+        with suppress(OSError, ValueError):  # the terminal is gone, or the pipe's reader
+            self.stream.write(f"{line}\n")
+            self.flush()
 
 
 class TextFormatter(logging.Formatter):
     """`2030-01-31T08:00:00.123Z info job failed job=7 kind=send_email error="boom"`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = getattr(record, "fields", {})
-        shown = [f"{key}={_text(value)}" for key, value in fields.items()]
-        head = f"{_time(record)} {record.levelname.lower()} {safe(record.getMessage())}"
-        return " ".join([head, *shown])
+        name, fields = _event(record)
+        # For people a traceback goes over many lines, all of them indented.
+        lines = records.indented(fields.get("traceback"))
+        shown = [f"{key}={_text(fields[key])}" for key in fields if key != "traceback"]
+        head = f"{_time(record)} {_level(record)} {safe(name)}"
+        return "\n".join([" ".join([head, *shown]), *lines])
 
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: time, level, event, and the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {"time": _time(record), "level": record.levelname.lower()}
-        line |= {"event": record.getMessage()} | getattr(record, "fields", {})
-        return json.dumps(line, default=str)
+        name, fields = _event(record)
+        line = {"time": _time(record), "level": _level(record), "event": name}
+        return json.dumps(line | fields, default=str)
+
+
+def _event(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
+    """The name and the fields of an event; what the application logs is all one event."""
+    if record.name == logger.name:
+        return record.getMessage(), getattr(record, "fields", {})
+    fields: dict[str, Any] = {"message": records.message(record, LONGEST), "logger": record.name}
+    running = records.here()
+    if running is not None:
+        fields |= {"job": running.job.id, "kind": running.job.kind}
+    traceback = records.traceback(record, LONGEST)
+    return "log", fields if traceback is None else fields | {"traceback": traceback}
 
 
 def _time(record: logging.LogRecord) -> str:
     return format_time(datetime.fromtimestamp(record.created, UTC))
+
+
+def _level(record: logging.LogRecord) -> str:
+    return safe(record.levelname.lower())
 
 
 def _text(value: object) -> str:

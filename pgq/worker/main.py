@@ -87,6 +87,7 @@ class Worker:
                 trouble=self._trouble,
                 elsewhere=self._beat_elsewhere,
             ),
+            self._held,
         )
         self._finishing = FinishLoop(Link(options.dsn, "finish"), self._held)
         backing = Backing(

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from pgq.client import check
 from pgq.errors import UsageError
-from pgq.model import MAX_NAME
+from pgq.model import NewJob
 from pgq.registry import App
 from pgq.registry.app import Isolation
+from pgq.registry.reference import check_reference
 from pgq.worker import log
 
 ASYNC_CONCURRENCY = 100
@@ -27,13 +29,17 @@ class Options:
     kinds: Sequence[str] = ()
     """Serve only these kinds; none: all that the app handles, or with a command any kind."""
     concurrency: int | None = None
-    """Jobs at once; None: 100 for async handlers, twice the cores for threads and commands."""
+    """Jobs at once; None: 100 for async handlers, twice the cores for others."""
     drain: bool = False
     """End when nothing is due."""
     grace: timedelta | None = None
     """How long running jobs may go on after the first signal; None: for ever."""
     poll: timedelta = timedelta(seconds=2)
     """Longest time between two looks of an idle worker."""
+    recycle_jobs: int = 1000
+    """A process that runs handlers is replaced after so many jobs."""
+    recycle_mb: int = 512
+    """It is also replaced after a job that left it so many megabytes above its first job."""
     log_format: str = "text"
     log_level: str = "info"
 
@@ -47,6 +53,8 @@ class Options:
             raise UsageError("poll: give a duration from 0.01s to 1h")
         if self.grace is not None and self.grace < timedelta(0):
             raise UsageError("grace: must not be negative")
+        if self.recycle_jobs < 1 or self.recycle_mb < 1:
+            raise UsageError("recycle: give whole numbers from 1")
         if self.log_format not in log.FORMATS:
             raise UsageError(f"log format: give one of {', '.join(log.FORMATS)}")
         if self.log_level not in log.LEVELS:
@@ -57,9 +65,10 @@ class Options:
     def _check_names(self) -> None:
         if self.command is not None and not self.command.strip():
             raise UsageError("--exec: give a command")
-        for name in (*self.queues, *self.kinds):
-            if not 1 <= len(name) <= MAX_NAME:
-                raise UsageError(f"queues and kinds have 1 to {MAX_NAME} characters")
+        for queue in self.queues:
+            check(NewJob("any", {}, queue=queue))
+        for kind in self.kinds:
+            check(NewJob(kind, {}))
 
     def _check_kinds(self, app: App) -> None:
         if not app.handlers:
@@ -70,6 +79,22 @@ class Options:
                 f"the app has no handler for kind {unknown[0]!r}; it has "
                 + ", ".join(sorted(app.handlers))
             )
+        for kind in self.served_kinds or ():
+            handler = app.handlers[kind]
+            if handler.isolation is Isolation.PROCESS:
+                check_reference(handler.function)
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is allowed and most likely a mistake, a line each."""
+        handlers = self.app.handlers if self.app else {}
+        meant = {*handlers, *(handler.queue for handler in handlers.values())}
+        return [
+            f"{option} {name!r} is one name with a comma in it: give {option} once for each"
+            for option, names in (("--queue", self.queues), ("--kind", self.kinds))
+            for name in names
+            if "," in name and name not in meant
+        ]
 
     @property
     def served_queues(self) -> list[str]:

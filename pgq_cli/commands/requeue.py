@@ -4,25 +4,46 @@ from typing import Annotated
 
 import typer
 
-from pgq_cli.options import DryRun, JobIds, OutputOption, new_app
+from pgq.errors import UsageError
+from pgq_cli.options import DryRun, OutputOption, new_app
 from pgq_cli.render import Output
 
 app = new_app()
+
+SHOWN = ("id", "outcome", "reason")
+
+
+LEFT = 100
+"""So many jobs that are left to their live workers are listed."""
+
+Ids = Annotated[
+    list[int] | None, typer.Argument(metavar="ID...", help="The jobs' ids.", show_default=False)
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Also jobs that a live worker runs: its handler goes on beside the new attempt, "
+        "and what it ends with changes nothing.",
+    ),
+]
+Stuck = Annotated[
+    bool,
+    typer.Option(
+        "--stuck",
+        help="Instead: the running jobs of dead workers, like pgq reap, with the proof for each; "
+        "and the running jobs that are left alone, with the reason.",
+    ),
+]
 
 
 @app.command()
 def requeue(
     ctx: typer.Context,
-    ids: JobIds,
+    ids: Ids = None,
     *,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Also jobs that a live worker runs: its handler goes on beside the new attempt, "
-            "and what it ends with changes nothing.",
-        ),
-    ] = False,
+    force: Force = False,
+    stuck: Stuck = False,
     dry_run: DryRun = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -30,11 +51,28 @@ def requeue(
 
     Nothing is asked: each job is named. Exit code 1 when a job could not be requeued.
 
+    With --stuck, jobs whose worker is proven dead go back, attempts counted. How long a job has
+    run proves nothing: one that a live worker runs is left alone.
+
     \b
     Examples:
       pgq requeue 42 43
       pgq jobs --status failed --output jsonl | jq .id | xargs pgq requeue --dry-run
+      pgq requeue --stuck --dry-run
     """
+    if stuck == bool(ids):
+        raise UsageError("Missing argument 'ID...': name jobs, or give --stuck, and not both")
+    if stuck:
+        if force:
+            raise UsageError("--force needs the ids of jobs: --stuck takes none from a live worker")
+        _unstick(ctx, dry_run=dry_run, output=output)
+    else:
+        _requeue(ctx, ids or [], force=force, dry_run=dry_run, output=output)
+
+
+def _requeue(
+    ctx: typer.Context, ids: list[int], *, force: bool, dry_run: bool, output: Output
+) -> None:
     from pgq.admin.requeue import Requeued
     from pgq.admin.requeue import requeue as do
     from pgq_cli import connection, console
@@ -46,3 +84,19 @@ def requeue(
         console.talk("pgq: a dry run: nothing was changed")
     if not all(row.ok for row in rows):
         raise typer.Exit(1)
+
+
+def _unstick(ctx: typer.Context, *, dry_run: bool, output: Output) -> None:
+    from pgq.admin.proof import lives
+    from pgq.admin.reap import reap
+    from pgq.admin.stuck import Unstuck, explain
+    from pgq_cli import connection, console
+    from pgq_cli.commands.reap import conclude, say_waiting
+
+    with connection.connect(ctx) as conn:
+        reaping = reap(conn, dry_run=dry_run, waiting=say_waiting)
+        left = lives(conn, limit=LEFT + 1)
+    console.emit_rows(Unstuck._fields, explain(reaping, left[:LEFT]), output, shown=SHOWN)
+    if len(left) > LEFT:
+        console.talk(f"pgq: of the jobs that live workers run, the {LEFT} oldest")
+    conclude(reaping, dry_run=dry_run)

@@ -12,8 +12,9 @@ app = new_app()
 def show(ctx: typer.Context, job_id: JobId, *, output: OutputOption = Output.TABLE) -> None:
     """Show all about one job: its fields, payload, result, and the attempts that did not succeed.
 
-    For people, huge values are cut; `--output json` has everything, with the attempts under
-    `history`. CSV is one row, without them.
+    Each of these comes with its error and the end of what it wrote or logged; a running job with
+    its progress. For people, huge values are cut; `--output json` has everything, with the
+    attempts under `history`. CSV is one row, without them.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pgq.errors import UsageError
-from pgq_cli.options import duration, new_app
+from pgq_cli.options import Embedded, duration, new_app
 
 if TYPE_CHECKING:
     from pgq.worker import Options
@@ -93,13 +93,28 @@ Poll = Annotated[
         help="Longest time between two looks when idle.",
     ),
 ]
+RecycleJobs = Annotated[
+    int,
+    typer.Option(
+        "--recycle-jobs",
+        envvar="PGQ_RECYCLE_JOBS",
+        metavar="N",
+        help="Replace a process that runs handlers after so many jobs.",
+    ),
+]
+RecycleMb = Annotated[
+    int,
+    typer.Option(
+        "--recycle-mb",
+        envvar="PGQ_RECYCLE_MB",
+        metavar="MB",
+        help="Replace it also when it has grown by so much memory.",
+    ),
+]
 Format = Annotated[
     LogFormat, typer.Option(envvar="PGQ_LOG_FORMAT", help="Form of the log, on stderr.")
 ]
 Level = Annotated[LogLevel, typer.Option(envvar="PGQ_LOG_LEVEL", help="What is logged.")]
-Embedded = Annotated[
-    bool, typer.Option("--embedded", help="Work on the private server (pgq server).")
-]
 
 
 @app.command()
@@ -114,6 +129,8 @@ def worker(
     drain: Drain = False,
     grace: Grace = None,
     poll: Poll = "2s",
+    recycle_jobs: RecycleJobs = 1000,
+    recycle_mb: RecycleMb = 512,
     log_format: Format = LogFormat.TEXT,
     log_level: Level = LogLevel.INFO,
     embedded: Embedded = False,
@@ -139,6 +156,8 @@ def worker(
         drain=drain,
         grace=duration("--grace", grace),
         poll=duration("--poll", poll) or timedelta(0),
+        recycle_jobs=recycle_jobs,
+        recycle_mb=recycle_mb,
         log_format=log_format.value,
         log_level=log_level.value,
     )

@@ -120,6 +120,7 @@ begin
                     lease = v_lease # j.id,
                     worker_id = p_worker_id,
                     locked_at = now(),
+                    progress = null,
                     updated_at = now()
                 where j.id = any (array(select c.id from candidates as c)) and j.shard = 0
                 returning

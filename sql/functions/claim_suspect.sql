@@ -55,6 +55,7 @@ begin
         lease = p_lease # j.id,
         worker_id = p_worker_id,
         locked_at = now(),
+        progress = null,
         updated_at = now()
     where j.id = (select c.id from candidate as c) and j.shard = 0
     returning

@@ -1,18 +1,23 @@
--- Gives back running jobs whose worker is marked dead, has stopped, or is unknown. The attempt is
--- charged. Only pgq.reap calls this.
--- A job goes back to pending, due at once after its first loss and with backoff after later ones;
--- it fails when its attempts are used up, and is cancelled if it was asked to be.
--- Takes: how many at most. Returns: a row a job.
--- The job forgets its worker, so that a late finish is told that its lease was lost.
--- Locks: job rows, skipping locked ones (a finish under way decides those), then the throughput
--- rows of this backend's slot.
+-- Gives back running jobs whose worker is marked dead, has stopped, or is unknown. Only reaps call
+-- this.
+-- Takes: how many at most; and which of the jobs that the database refused to give back are tried
+-- again: those refused before this instant.
+-- Returns: a row a job, with what became of it. One that the database refuses to change (a trigger
+-- or a constraint of the application, a payload beyond a lowered limit, a damaged row) stays
+-- running, and comes with the error: it is noted in pgq.refusals, so that it neither undoes the
+-- others nor stands in front of them at the next call.
+-- Refuses: any isolation but READ COMMITTED.
+-- Locks: job rows, skipping locked ones (a finish under way decides those); the throughput rows of
+-- this backend's slot, by queue; then rows of pgq.refusals, one for each refused job.
 -- In two statements: what is locked is judged anew, by a snapshot taken after. In one, a job that
 -- another reaper gave back and a live worker claimed meanwhile would be read as it is now beside
 -- the workers as they were, and that worker be taken for unknown.
 -- Relies on: jobs_running, in its order (to want the order of id would be an invitation to walk
--- jobs_pkey over every finished job), then jobs_pkey.
-create or replace function pgq.give_back_lost(p_limit integer)
-returns table (job_id bigint, queue text, kind text, worker_id bigint, status text)
+-- jobs_pkey over every finished job), then jobs_pkey; workers_living, since the dead may be many.
+create or replace function pgq.give_back_lost(p_limit integer, p_refused_before timestamptz)
+returns table (
+    job_id bigint, queue text, kind text, worker_id bigint, status text, error text
+)
 language plpgsql
 set search_path = ''
 set enable_seqscan = off
@@ -24,79 +29,59 @@ as $$
 #variable_conflict use_column
 declare
     v_ids bigint[];
+    v_refused bigint[] := '{}';
+    v_errors text[] := '{}';
 begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'a reap needs READ COMMITTED, not %', current_setting('transaction_isolation')
+            using errcode = 'invalid_transaction_state',
+                hint = 'call it in a transaction of its own';
+    end if;
     v_ids := array(
         select j.id
         from pgq.jobs as j
-        left join pgq.workers as w on w.id = j.worker_id
         where j.shard = 0 and j.status = 'running'
-            and (w.id is null or w.died_at is not null or w.stopped_at is not null)
+            and not exists (
+                select from pgq.workers as w
+                where w.id = j.worker_id and w.died_at is null and w.stopped_at is null
+            )
+            and not exists (
+                select from pgq.refusals as r
+                where r.job_id = j.id and r.shard = 0 and r.refused_at >= p_refused_before
+            )
         order by j.queue, j.worker_id
         limit p_limit
         for update of j skip locked
     );
+    begin
+        return query select g.*, null::text from pgq.give_back(v_ids) as g;
+        return;
+    exception
+        when others then
+            -- What is no fault of a row (a deadlock, a full disk, an administrator) is the caller's.
+            if left(sqlstate, 2) in ('40', '53', '55', '57', '58') then
+                raise;
+            end if;
+    end;
+    foreach job_id in array v_ids loop
+        begin
+            return query select g.*, null::text from pgq.give_back(array[job_id]) as g;
+        exception
+            when others then
+                if left(sqlstate, 2) in ('40', '53', '55', '57', '58') then
+                    raise;
+                end if;
+                v_refused := v_refused || job_id;
+                v_errors := v_errors || left(sqlerrm, 2000);
+        end;
+    end loop;
+    insert into pgq.refusals as r (job_id, error)
+    select u.id, u.error from unnest(v_refused, v_errors) as u (id, error)
+    on conflict (job_id, shard) do update
+    set error = excluded.error, refused_at = excluded.refused_at;
     return query
-    with lost as materialized (
-        select j.id, j.worker_id, j.locked_at as started_at,
-            case
-                when j.cancel_requested_at is not null then 'cancelled'
-                when j.attempts >= j.max_attempts then 'failed'
-                else 'pending'
-            end as status,
-            'worker lost' || coalesce(': w-' || j.worker_id, '')
-                || coalesce(' (' || w.host || ', pid ' || w.pid || ')', '') as error
-        from pgq.jobs as j
-        left join pgq.workers as w on w.id = j.worker_id
-        where j.id = any (v_ids) and j.shard = 0 and j.lease is not null
-            and (w.id is null or w.died_at is not null or w.stopped_at is not null)
-    ),
-    changed as (
-        update pgq.jobs as j
-        set status = l.status,
-            lease = null,
-            worker_id = null,
-            losses = j.losses + 1,
-            scheduled_at = case
-                when l.status <> 'pending' then j.scheduled_at
-                when j.losses = 0 then now()
-                else pgq.due_after(pgq.backoff(j.attempts))
-            end,
-            last_error = l.error,
-            finished_at = case when l.status <> 'pending' then now() end,
-            updated_at = now()
-        from lost as l
-        where j.id = any (v_ids) and j.id = l.id and j.shard = 0 and j.lease is not null
-        returning j.id, j.queue, j.kind, l.worker_id, j.status, j.attempts, j.scheduled_at,
-            l.error, l.started_at
-    ),
-    recorded as (
-        insert into pgq.attempts (job_id, attempt, worker_id, started_at, outcome, error)
-        select c.id, c.attempts, c.worker_id, c.started_at, 'lost', c.error
-        from changed as c
-    ),
-    counted as (
-        insert into pgq.throughput as t (queue, minute, slot, failed, retried)
-        select c.queue, date_trunc('minute', now()), pg_backend_pid() % 16,
-            count(*) filter (where c.status = 'failed'),
-            count(*) filter (where c.status = 'pending')
-        from changed as c
-        group by c.queue
-        order by c.queue
-        on conflict (minute, queue, slot) do update
-        set failed = t.failed + excluded.failed, retried = t.retried + excluded.retried
-    ),
-    woken as materialized (
-        select pgq.wake(d.queue, d.kind, d.jobs)
-        from (
-            select c.queue, c.kind, count(*) as jobs
-            from changed as c
-            where c.status = 'pending' and c.scheduled_at <= now()
-            group by c.queue, c.kind
-        ) as d
-    )
-    select c.id, c.queue, c.kind, c.worker_id, c.status
-    from changed as c
-    where (select count(*) from woken) >= 0
-    order by c.id;
+    select j.id, j.queue, j.kind, j.worker_id, j.status, u.error
+    from unnest(v_refused, v_errors) as u (id, error)
+    join pgq.jobs as j on j.id = any (v_refused) and j.id = u.id and j.shard = 0;
 end
 $$;

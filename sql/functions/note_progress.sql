@@ -1,7 +1,8 @@
 -- Writes what handlers said of their progress, where the lease still holds.
 -- Takes: in parallel arrays each job's id, lease and progress.
 -- Returns: nothing; a job that has ended meanwhile is left as it is.
--- Locks: the job rows in order of id. Relies on: jobs_pkey.
+-- Locks: the job rows in order of id, without waiting: a heartbeat must not stand still for a row
+-- that somebody else has locked, and the next word will do. Relies on: jobs_pkey.
 create or replace function pgq.note_progress(p_ids bigint[], p_leases bigint[], p_progress jsonb[])
 returns void
 language plpgsql
@@ -19,7 +20,7 @@ begin
         join pgq.jobs as j
             on j.id = any (p_ids) and j.id = g.id and j.shard = 0 and j.lease = g.lease
         order by j.id
-        for update of j
+        for no key update of j skip locked
     )
     update pgq.jobs as j
     set progress = h.progress, updated_at = now()

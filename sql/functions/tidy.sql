@@ -1,7 +1,8 @@
--- The upkeep that any worker does now and then: forgets workers that ended a day ago and counters
--- older than 30 days. One at a time; a second caller does nothing.
+-- The upkeep that any worker does now and then: forgets workers that ended a day ago, counters older
+-- than 30 days, and refusals that were not repeated for an hour. One at a time; a second caller does
+-- nothing.
 -- Returns: nothing. Locks: an advisory lock, then the rows it deletes.
--- Relies on: throughput_pkey, jobs_running.
+-- Relies on: throughput_pkey, refusals_pkey, jobs_running.
 create or replace function pgq.tidy() returns void
 language plpgsql
 set search_path = ''
@@ -14,6 +15,7 @@ begin
         return;
     end if;
     delete from pgq.throughput as t where t.minute < now() - interval '30 days';
+    delete from pgq.refusals as r where r.refused_at < now() - interval '1 hour';
     -- A worker whose jobs have not all been given back yet must stay, to be named in their story.
     delete from pgq.workers as w
     where coalesce(w.died_at, w.stopped_at) < now() - interval '1 day'

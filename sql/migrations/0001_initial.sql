@@ -23,7 +23,7 @@ create table pgq.jobs (
     cancel_requested_at timestamptz,
     -- Set with cancel_requested_at where an operator wants the job ended whatever it takes.
     kill_requested_at timestamptz,
-    -- What the handler last said: {"fraction": 0.4, "note": "resizing"}.
+    -- What the handler of the latest attempt last said: {"fraction": 0.4, "note": "resizing"}.
     progress jsonb,
     result jsonb,
     last_error text,
@@ -122,6 +122,18 @@ create table pgq.workers (
     constraint workers_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
+-- Who lives; the others are forgotten after a day.
+create index workers_living on pgq.workers (id) where died_at is null and stopped_at is null;
+
+-- Jobs of dead workers that the database refused to give back, and why; see pgq.give_back_lost.
+create table pgq.refusals (
+    job_id bigint not null,
+    shard smallint not null default 0,
+    refused_at timestamptz not null default now(),
+    error text not null,
+    constraint refusals_pkey primary key (job_id, shard)
+);
+
 create table pgq.queues (
     queue text not null,
     visibility_timeout interval not null default interval '60 seconds',
@@ -137,7 +149,11 @@ create table pgq.kinds (
     max_attempts integer,
     timeout interval,
     updated_at timestamptz not null default now(),
-    constraint kinds_pkey primary key (kind)
+    constraint kinds_pkey primary key (kind),
+    -- As in jobs: what no job can be would fail every enqueue of the kind.
+    constraint kinds_queue check (queue <> '' and length(queue) <= 200),
+    constraint kinds_max_attempts check (max_attempts between 1 and 1000000),
+    constraint kinds_timeout check (timeout > interval '0' and timeout <= interval '3650 days')
 );
 
 -- Counters by minute. Each of 16 slots belongs to the backends of one residue class, so that

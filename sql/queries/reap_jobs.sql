@@ -1,2 +1,2 @@
-select r.job_id, r.queue, r.kind, r.worker_id, r.status
+select r.job_id, r.queue, r.kind, r.worker_id, r.status, r.error
 from pgq.reap(%(limit)s::integer, %(watcher)s::bigint) as r

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any, Protocol
 
 import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
 from pgq_cli import app
@@ -121,3 +124,36 @@ def add_job(conn: psycopg.Connection, job_id: int, **columns: Any) -> None:
     values = [Jsonb(value) if isinstance(value, dict) else value for value in row.values()]
     places = ", ".join(["%s"] * len(row))
     conn.execute(f"insert into pgq.jobs ({names}) values ({places})".encode(), values)
+
+
+def add_worker(
+    conn: psycopg.Connection, worker_id: int, *, silence: float = 0, **columns: Any
+) -> None:
+    """Put a worker into the table that beat so many seconds ago."""
+    row: dict[str, Any] = {
+        "id": worker_id, "host": "web-1", "pid": 4711, "version": "1.0", "queues": ["mail"],
+        "concurrency": 10,
+    } | columns  # fmt: skip
+    names = ", ".join(row)
+    places = ", ".join(["%s"] * len(row))
+    conn.execute(
+        f"insert into pgq.workers (beat_at, {names}) overriding system value"
+        f" values (now() - make_interval(secs => %s), {places})".encode(),
+        [silence, *row.values()],
+    )
+
+
+@contextmanager
+def reader(dsn: str) -> Iterator[str]:
+    """The DSN of a role that may read everything of the schema, and change nothing."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        name = f"{conn.info.dbname}_reader"
+        quoted = sql.Identifier(name)
+        conn.execute(sql.SQL("create role {}").format(quoted))
+        conn.execute(sql.SQL("grant usage on schema pgq to {}").format(quoted))
+        conn.execute(sql.SQL("grant select on all tables in schema pgq to {}").format(quoted))
+        try:
+            yield make_conninfo(dsn, options=f"-c role={name}")
+        finally:
+            conn.execute(sql.SQL("drop owned by {}").format(quoted))
+            conn.execute(sql.SQL("drop role {}").format(quoted))

@@ -7,7 +7,7 @@ from typing import LiteralString
 import psycopg
 import pytest
 
-from tests.cli.conftest import Here, Run, add_job
+from tests.cli.conftest import Here, Run, add_job, add_worker
 from tests.support.databases import wait_until
 
 CONNECTED: LiteralString = (
@@ -70,10 +70,7 @@ def test_version_works_without_a_schema_and_without_a_database(blank: str, pgq: 
 
 
 def test_requeue_tells_what_became_of_each_job(session: psycopg.Connection, here: Here) -> None:
-    session.execute(
-        "insert into pgq.workers (id, host, pid, version, queues, concurrency)"
-        " overriding system value values (7, 'web-1', 1, '0', '{}', 1)"
-    )
+    add_worker(session, 7)
     add_job(session, 1, status="failed", unique_key="u")
     add_job(session, 2, unique_key="u")
     add_job(session, 3, status="running", worker_id=7)
@@ -96,8 +93,9 @@ def test_requeue_tells_what_became_of_each_job(session: psycopg.Connection, here
 
 
 def test_cancel_tells_what_became_of_each_job(session: psycopg.Connection, here: Here) -> None:
+    add_worker(session, 7)
     add_job(session, 1)
-    add_job(session, 2, status="running")
+    add_job(session, 2, status="running", worker_id=7)
     add_job(session, 3, status="done")
     add_job(session, 4, status="cancelled")
     assert here("cancel", "1", "2", "4").code == 0

@@ -154,10 +154,10 @@ def test_show_tells_the_whole_story(session: psycopg.Connection, here: Here) -> 
     )
     session.execute(
         "insert into pgq.attempts"
-        " (job_id, attempt, worker_id, started_at, finished_at, outcome, error, traceback)"
-        " values (2, 1, 7, %(at)s - interval '2 s', %(at)s, 'timed out', 'slow', null),"
-        " (2, 2, 7, %(at)s - interval '1.5 s', %(at)s, 'failed', 'no answer', %(trace)s)",
-        {"at": AT, "trace": "a\n b"},
+        " (job_id, attempt, worker_id, started_at, finished_at, outcome, error, traceback, output)"
+        " values (2, 1, 7, %(at)s - interval '2 s', %(at)s, 'timed out', 'slow', null, %(out)s),"
+        " (2, 2, 7, %(at)s - interval '1.5 s', %(at)s, 'failed', 'no answer', %(trace)s, null)",
+        {"at": AT, "trace": "a\n b", "out": "half\nway"},
     )
     shown = here("show", "2")
     assert shown.out.splitlines() == [
@@ -189,6 +189,9 @@ def test_show_tells_the_whole_story(session: psycopg.Connection, here: Here) -> 
         "",
         "attempt 1 timed out at 2030-01-31T08:00:00Z after 2s on worker 7",
         "  slow",
+        "  output",
+        "    half",
+        "    way",
         "",
         "attempt 2 failed at 2030-01-31T08:00:00Z after 1.5s on worker 7",
         "  no answer",
@@ -197,12 +200,21 @@ def test_show_tells_the_whole_story(session: psycopg.Connection, here: Here) -> 
     ]
     found = json.loads(here("show", "2", "--output", "json").out)
     assert (found["payload"], found["timeout"]) == ({"to": "a@example.org"}, 90.0)
-    assert [(row["attempt"], row["outcome"]) for row in found["history"]] == [
-        (1, "timed out"),
-        (2, "failed"),
+    assert [(row["attempt"], row["outcome"], row["output"]) for row in found["history"]] == [
+        (1, "timed out", "half\nway"),
+        (2, "failed", None),
     ]
     assert json.loads(here("show", "2", "--output", "jsonl").out) == found
     assert here("show", "2", "--output", "csv").out.count("\n") == 2
+
+
+def test_show_tells_how_far_a_running_job_is(session: psycopg.Connection, here: Here) -> None:
+    said = {"fraction": 0.4, "note": "page 3"}
+    add_job(session, 1, status="running", attempts=1, progress=said)
+    add_job(session, 2, status="done", attempts=1, progress=said)
+    assert "progress             40% page 3\n" in here("show", "1").out
+    assert "progress" not in here("show", "2").out
+    assert json.loads(here("show", "2", "--output", "json").out)["progress"] == said
 
 
 @pytest.fixture
@@ -212,22 +224,27 @@ def hostile(session: psycopg.Connection) -> None:
         session, 1, queue=HOSTILE, kind=HOSTILE, unique_key=HOSTILE, payload={HOSTILE: HOSTILE},
         result={HOSTILE: [HOSTILE]}, last_error=HOSTILE, status="failed", worker_id=7,
     )  # fmt: skip
-    add_job(session, 2, queue=HOSTILE, kind=HOSTILE)
+    add_job(
+        session, 2, queue=HOSTILE, kind=HOSTILE, status="running", attempts=1,
+        progress={"fraction": 0.5, "note": HOSTILE},
+    )  # fmt: skip
     session.execute(
         "insert into pgq.workers (id, host, pid, version, queues, concurrency)"
         " overriding system value values (7, %s, 1, '0', '{}', 1)",
         (HOSTILE,),
     )
     session.execute(
-        "insert into pgq.attempts (job_id, attempt, outcome, error, traceback)"
-        " values (1, 1, 'failed', %(text)s, %(text)s)",
+        "insert into pgq.attempts (job_id, attempt, outcome, error, traceback, output)"
+        " values (1, 1, 'failed', %(text)s, %(text)s, %(text)s)",
         {"text": HOSTILE},
     )
 
 
 @pytest.mark.usefixtures("hostile")
 @pytest.mark.parametrize("output", ["table", "json", "jsonl", "csv"])
-@pytest.mark.parametrize("view", [["jobs"], ["show", "1"], ["stats"], ["requeue", "1", "2"]])
+@pytest.mark.parametrize(
+    "view", [["jobs"], ["show", "1"], ["show", "2"], ["stats"], ["requeue", "1", "2"]]
+)
 def test_no_stored_text_reaches_the_terminal_raw(view: list[str], output: str, here: Here) -> None:
     seen = here(*view, "--output", output)
     assert "x1b[2J" in seen.out or "u001b[2J" in seen.out or view[0] == "requeue"

@@ -45,6 +45,7 @@ def work(conn: Connection, dice: random.Random) -> None:
 def cancel(conn: Connection, dice: random.Random) -> None:
     for _ in range(ROUNDS):
         jobs.cancel(conn, *some(conn, dice))
+        jobs.kill(conn, *some(conn, dice), force=dice.random() < 0.5)
 
 
 def requeue(conn: Connection, dice: random.Random) -> None:
@@ -52,7 +53,7 @@ def requeue(conn: Connection, dice: random.Random) -> None:
         jobs.requeue(conn, *some(conn, dice), force=True)
 
 
-def kill(conn: Connection, _dice: random.Random) -> None:
+def bury(conn: Connection, _dice: random.Random) -> None:
     """Declare workers dead and give their jobs back."""
     for round_ in range(ROUNDS):
         if round_ % 10 == 0:
@@ -69,7 +70,7 @@ def play(dsn: str, role: Role, seed: int) -> None:
 
 
 def test_workers_operators_and_reapers_never_deadlock(shared: str) -> None:
-    roles: list[Role] = [work, work, work, cancel, requeue, requeue, kill]
+    roles: list[Role] = [work, work, work, cancel, requeue, requeue, bury]
     with psycopg.connect(shared, autocommit=True) as conn:
         for number in range(JOBS):
             jobs.enqueue(conn, unique_key=f"key {number}" if number % 2 else None)

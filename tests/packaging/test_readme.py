@@ -81,7 +81,7 @@ def shell(command: str, dsn: str, folder: Path) -> subprocess.CompletedProcess[s
 
 
 def test_the_commands_work_as_written_one_after_the_other(shop: str, tmp_path: Path) -> None:
-    tried = [command for command in PROGRAM if not command.startswith("pgq worker")]
+    tried = [command for command in PROGRAM if not command.startswith("pgq worker ")]
     assert len(tried) >= 10
 
     for command in tried:
@@ -91,7 +91,7 @@ def test_the_commands_work_as_written_one_after_the_other(shop: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "command", [command for command in PROGRAM if command.startswith("pgq worker")]
+    "command", [command for command in PROGRAM if command.startswith("pgq worker ")]
 )
 def test_a_worker_starts_and_stops_as_written(command: str, shop: str, tmp_path: Path) -> None:
     arguments = shlex.split(command)[2:]

@@ -20,7 +20,9 @@ from tests.support.jobs import Settlement
 NOW, LATER = timedelta(0), timedelta(hours=1)
 UNFINISHED = (Status.PENDING, Status.RUNNING)
 UNCHARGED = (Verb.SNOOZE, Verb.HAND_BACK)
-RECORDED = (Verb.FAIL, Verb.FAIL_LAST, Verb.BURY, Verb.STOP, Verb.REAP, Verb.REAP_LAST)
+RECORDED = (
+    Verb.FAIL, Verb.FAIL_LAST, Verb.BURY, Verb.STOP, Verb.REAP, Verb.REAP_LAST, Verb.FORCE_KILL,
+)  # fmt: skip
 
 SETTLEMENTS: dict[Verb, list[Settlement]] = {
     Verb.FAIL: [Failed("x", delay=NOW), Failed("x", delay=LATER), Failed("x", timed_out=True)],
@@ -45,6 +47,7 @@ class Model:
     snoozes: int = 0
     recorded: int = 0
     asked_to_cancel: bool = False
+    to_be_killed: bool = False
     held_by: ClaimedJob | None = None
     """The claim whose lease is good."""
     worker_id: int | None = None
@@ -68,12 +71,14 @@ class Model:
         self.attempts += (verb is Verb.CLAIM) - (verb in UNCHARGED)
         self.snoozes += verb is Verb.SNOOZE
         self.losses += verb in (Verb.REAP, Verb.REAP_LAST)
-        self.recorded += verb in RECORDED
-        self.asked_to_cancel |= verb is Verb.CANCEL and self.status is Status.RUNNING
+        running = self.status is Status.RUNNING
+        self.recorded += running and verb in RECORDED
+        self.asked_to_cancel |= running and verb in (Verb.CANCEL, Verb.KILL)
+        self.to_be_killed |= running and verb is Verb.KILL
         if verb in (Verb.REQUEUE, Verb.FORCE_REQUEUE):
             self.attempts = self.losses = self.snoozes = 0
         if after is not Status.RUNNING:
-            self.asked_to_cancel, self.held_by = False, None
+            self.asked_to_cancel, self.to_be_killed, self.held_by = False, False, None
         self.status, self.due = after, due
 
 

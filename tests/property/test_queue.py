@@ -20,7 +20,7 @@ import pgq
 from pgq import db
 from pgq.calls import workers as worker_calls
 from pgq.errors import WorkerDead
-from pgq.model import ClaimedJob, Status, Verb
+from pgq.model import TRANSITIONS, ClaimedJob, Status, Verb
 from tests.property.model import LATER, NOW, UNFINISHED, VERDICTS, Model, Worker
 from tests.support import jobs
 from tests.support.databases import empty, row_counts
@@ -133,6 +133,7 @@ class QueueMachine(RuleBasedStateMachine):
         newest_first = st.sampled_from(worker.claims[::-1])
         batch = data.draw(st.lists(newest_first, min_size=1, max_size=3))
         held = self.held(batch)
+        stale = {claim.id for claim in batch if self.jobs[claim.id].held_by != claim}
         if verdict is None:
             lost = jobs.finish(self.conn, worker.id, *batch)
             verb, due = Verb.FINISH, False
@@ -143,7 +144,7 @@ class QueueMachine(RuleBasedStateMachine):
             due = getattr(settlement, "delay", NOW) == NOW
         for job_id in held:
             self.jobs[job_id].apply(verb, due=due)
-        assert set(lost).isdisjoint(held)
+        assert set(lost).isdisjoint(held - stale)
 
     def held(self, batch: list[ClaimedJob]) -> set[int]:
         """The jobs of these claims whose lease is still good."""
@@ -176,11 +177,14 @@ class QueueMachine(RuleBasedStateMachine):
         assert heard.alive == (not worker.dead)
         if heard.alive:
             worker.silent = False
-            assert set(heard.cancelled) == {
-                job_id
+            asked = {
+                job_id: job.to_be_killed
                 for job_id, job in self.jobs.items()
                 if job.worker_id == worker.id and job.held_by and job.asked_to_cancel
             }
+            assert (
+                dict.fromkeys(heard.cancelled, False) | dict.fromkeys(heard.killed, True) == asked
+            )
 
     def let_time_pass(self) -> None:
         """Make everything due that waits."""
@@ -202,22 +206,32 @@ class QueueMachine(RuleBasedStateMachine):
     def is_orphaned(self, job: Model) -> bool:
         return job.worker_id is not None and self.staff[job.worker_id].dead
 
-    @rule(action=st.sampled_from(["requeue", "force", "cancel"]), data=st.data())
+    @rule(
+        action=st.sampled_from(["requeue", "force requeue", "cancel", "kill", "force kill"]),
+        data=st.data(),
+    )
     def ask(self, action: str, data: st.DataObject) -> None:
         """An operator picks a job, which may be in any status."""
         job_id = data.draw(st.sampled_from(sorted(self.jobs)))
-        if action == "cancel":
-            self.cancel(job_id)
+        force = action.startswith("force")
+        if action.endswith("requeue"):
+            self.requeue(job_id, force=force)
+        elif action == "cancel":
+            self.end(job_id, jobs.cancel(self.conn, job_id), Verb.CANCEL)
         else:
-            self.requeue(job_id, force=action == "force")
+            answer = jobs.kill(self.conn, job_id, force=force)
+            self.end(job_id, answer, Verb.FORCE_KILL if force else Verb.KILL)
 
-    def cancel(self, job_id: int) -> None:
+    def end(self, job_id: int, answer: list[str], verb: Verb) -> None:
+        """A wish that a job ends; of a worker that is gone nobody would hear it."""
         job = self.jobs[job_id]
-        (outcome,) = jobs.cancel(self.conn, job_id)
-        answers = {Status.PENDING: "cancelled", Status.RUNNING: "requested"}
-        assert outcome == answers.get(job.status, f"already {job.status}")
-        if job.status in UNFINISHED:
-            job.apply(Verb.CANCEL)
+        if job.status is Status.RUNNING and self.is_orphaned(job):
+            verb = Verb.FORCE_KILL
+        after = TRANSITIONS.get((job.status, verb))
+        answers = {Status.CANCELLED: "cancelled", Status.RUNNING: "requested"}
+        assert answer == [answers[after] if after else f"already {job.status}"]
+        if after:
+            job.apply(verb)
 
     def requeue(self, job_id: int, *, force: bool) -> None:
         job = self.jobs[job_id]

@@ -17,7 +17,7 @@ import pgq
 from pgq import db
 from pgq.calls import jobs as job_calls
 from pgq.calls import workers as worker_calls
-from pgq.calls.jobs import Place
+from pgq.calls.jobs import Place, Progress
 from pgq.model import ClaimedJob, Failed, NewJob
 from tests.support import jobs
 from tests.support.jobs import Connection
@@ -114,18 +114,26 @@ def use(queue: Queue, within: Callable[..., Any]) -> None:
         with within(conn, "heartbeat"):
             db.run(conn, worker_calls.heartbeat(worker_id, lock_key=None, draining=False))
         with within(conn, "list of what runs"):
-            db.run(conn, job_calls.running(worker_id, queues=["default", "other"]))
+            held = db.run(conn, job_calls.running(worker_id, queues=["default", "other"]))
         with within(conn, "reap"):
             jobs.reap(conn, BATCH)
         with within(conn, "reap of nothing"):
             jobs.reap(conn, BATCH)
         use_as_operator(queue, first, within)
+        said = [Progress(job, '{"fraction": 0.5}') for job in held[:BATCH]]
+        with within(conn, "note of progress"):
+            db.run(conn, job_calls.note_progress(said))
+        ended = [Progress(job, '{"fraction": 0.5}') for job in first]
+        with within(conn, "note of progress of jobs that have ended"):
+            db.run(conn, job_calls.note_progress(ended))
 
 
 def use_as_operator(queue: Queue, done: list[ClaimedJob], within: Callable[..., Any]) -> None:
     conn = queue.conn
     with within(conn, "requeue"):
         jobs.requeue(conn, *[job.id for job in done])
+    with within(conn, "kill"):
+        jobs.kill(conn, *[job.id for job in done])
     with within(conn, "cancel"):
         jobs.cancel(conn, *[job.id for job in done])
     with within(conn, "enqueue"):

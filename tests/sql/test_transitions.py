@@ -23,7 +23,10 @@ from tests.support import jobs
 from tests.support.jobs import Connection, Row, Settlement
 
 LAST_ATTEMPT = {Verb.FAIL_LAST, Verb.REAP_LAST}
-CHARGED = {Verb.FAIL, Verb.FAIL_LAST, Verb.BURY, Verb.STOP, Verb.REAP, Verb.REAP_LAST}
+CHARGED = {
+    Verb.FAIL, Verb.FAIL_LAST, Verb.BURY, Verb.STOP, Verb.REAP, Verb.REAP_LAST, Verb.FORCE_KILL,
+}  # fmt: skip
+WISHES = {Verb.CANCEL, Verb.KILL, Verb.FORCE_KILL}
 LEGAL = sorted(TRANSITIONS)
 ILLEGAL = sorted(set(product(Status, Verb)) - TRANSITIONS.keys())
 
@@ -81,6 +84,8 @@ ACTIONS: Mapping[Verb, Action] = {
     Verb.REAP: reaped,
     Verb.REAP_LAST: reaped,
     Verb.CANCEL: lambda conn, subject: jobs.cancel(conn, subject.claim.id),
+    Verb.KILL: lambda conn, subject: jobs.kill(conn, subject.claim.id),
+    Verb.FORCE_KILL: lambda conn, subject: jobs.kill(conn, subject.claim.id, force=True),
     Verb.REQUEUE: lambda conn, subject: jobs.requeue(conn, subject.claim.id),
     Verb.FORCE_REQUEUE: lambda conn, subject: jobs.requeue(conn, subject.claim.id, force=True),
 }
@@ -106,7 +111,8 @@ def test_a_legal_verb_lands(conn: Connection, status: Status, verb: Verb) -> Non
 
     row = jobs.row(conn, subject.claim.id)
     assert row["status"] == TRANSITIONS[status, verb]
-    assert (row["cancel_requested_at"] is not None) == (verb is Verb.CANCEL)
+    assert (row["cancel_requested_at"] is not None) == (verb in WISHES)
+    assert (row["kill_requested_at"] is not None) == (verb in WISHES - {Verb.CANCEL})
     charged = status is Status.RUNNING and verb in CHARGED
     assert len(jobs.attempts(conn, subject.claim.id)) == recorded + charged
 
@@ -121,12 +127,13 @@ def test_an_illegal_verb_changes_nothing(conn: Connection, status: Status, verb:
     assert everything(conn, subject) == before
 
 
+@pytest.mark.parametrize("wish", [Verb.CANCEL, Verb.KILL])
 @named([pair for pair in LEGAL if pair[0] is Status.RUNNING])
-def test_a_running_job_asked_to_cancel_runs_no_more(
-    conn: Connection, status: Status, verb: Verb
+def test_a_running_job_that_is_to_end_runs_no_more(
+    conn: Connection, status: Status, verb: Verb, wish: Verb
 ) -> None:
     subject = job_in(conn, status, verb)
-    jobs.cancel(conn, subject.claim.id)
+    ACTIONS[wish](conn, subject)
 
     ACTIONS[verb](conn, subject)
 

@@ -102,6 +102,12 @@ def cancel(conn: Connection, *ids: int) -> list[str]:
     return [outcome for (outcome,) in rows]
 
 
+def kill(conn: Connection, *ids: int, force: bool = False) -> list[str]:
+    """Make jobs end; gives an outcome a job, in order of id."""
+    rows = conn.execute("select outcome from pgq.kill(%s, %s) order by id", (list(ids), force))
+    return [outcome for (outcome,) in rows]
+
+
 def requeue(conn: Connection, *ids: int, force: bool = False) -> list[str]:
     """Send jobs back; gives an outcome a job, in order of id."""
     rows = conn.execute("select outcome from pgq.requeue(%s, %s) order by id", (list(ids), force))

@@ -30,12 +30,16 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = {size}
 client_login_timeout = 10
+server_login_retry = {retry}
 """
 
 
 @contextmanager
-def pooling(dsn: str, *, size: int) -> Iterator[str]:
-    """The DSN of this database through a pooler with so many server connections."""
+def pooling(dsn: str, *, size: int, retry: int = 15) -> Iterator[str]:
+    """The DSN of this database through a pooler with so many server connections.
+
+    `retry`: seconds until it tries again to reach a server that refused it (15 is its default).
+    """
     program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
     server = conninfo_to_dict(dsn)
     database = str(server.pop("dbname"))
@@ -43,7 +47,7 @@ def pooling(dsn: str, *, size: int) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="pgq-test-", dir="/tmp") as folder:
         config = Path(folder, "pgbouncer.ini")
         settings = make_conninfo("", **server)
-        config.write_text(CONFIG.format(server=settings, port=port, size=size))
+        config.write_text(CONFIG.format(server=settings, port=port, size=size, retry=retry))
         account = _account(str(server["host"]))
         if account:
             shutil.chown(folder, account.pw_name)

@@ -10,6 +10,7 @@ import pgq
 from pgq.calls.workers import KindDefaults
 from pgq.errors import UsageError
 from pgq.registry.app import Isolation
+from pgq.registry.reference import check_reference
 
 MINUTE = timedelta(minutes=1)
 
@@ -104,3 +105,42 @@ def test_a_generator_is_no_handler() -> None:
     for function in (generator, async_generator):
         with pytest.raises(UsageError, match="generator"):
             pgq.App().job("mail")(function)
+
+
+def test_either_kind_of_function_can_run_in_a_process() -> None:
+    app = pgq.App()
+    app.job("mail", isolation="process")(on_the_loop)
+    app.job("resize", isolation="process")(in_a_thread)
+
+    assert {handler.isolation for handler in app.handlers.values()} == {Isolation.PROCESS}
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda to: to, "handler .*<lambda>: a process cannot import it: define it at the top"),
+        (wrapping(lambda to: to), "cannot import it"),
+        (functools.partial(in_a_thread, to="me"), "a process imports only functions"),
+    ],
+)
+def test_what_no_process_can_import_is_refused(function: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        pgq.App().job("mail", isolation="process")(function)
+
+
+def test_another_isolation_is_refused() -> None:
+    wrong: Any = "thread"
+    with pytest.raises(UsageError, match="isolation: give 'process' or leave it out, not 'thread'"):
+        pgq.App().job("mail", isolation=wrong)
+
+
+def test_a_handler_that_a_process_would_not_find_is_refused_when_a_worker_starts() -> None:
+    renamed: Any = wrapping(in_a_thread)  # it has the name of another one
+    with pytest.raises(UsageError, match="a process would find something else by this name"):
+        check_reference(renamed)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec("def handler(): ...", namespace)
+    with pytest.raises(UsageError, match="handler handler: a process cannot import it from __main"):
+        check_reference(namespace["handler"])
+    check_reference(in_a_thread)
+    check_reference(Callable.method)

@@ -2,11 +2,15 @@
 
 import json
 import logging
+from contextvars import copy_context
 from typing import Any
 
 import pytest
 
+from pgq.runner.records import current
+from pgq.runner.running import Running
 from pgq.worker.log import JsonFormatter, TextFormatter
+from tests.support.stage import job
 
 
 def record(event: str, **fields: Any) -> logging.LogRecord:
@@ -55,3 +59,42 @@ def test_json_is_one_object_with_the_values_as_they_are() -> None:
         "job": 7,
         "error": "line\nfeed \ud800",
     }
+
+
+def test_a_record_of_the_application_is_an_event_whose_fields_cannot_be_taken_for_ours() -> None:
+    made = record('paid\x1b[2J by "x"', job=7)
+    made.name, made.msg, made.args = "shop", "%s", ('paid\x1b[2J by "x"',)
+
+    line = TextFormatter().format(made)
+
+    assert line == (
+        r'2030-01-30T10:40:00.123Z warning log message="paid\x1b[2J by \"x\"" logger=shop'
+    )
+    assert json.loads(JsonFormatter().format(made))["event"] == "log"
+
+
+def test_a_traceback_is_written_in_indented_lines_for_people() -> None:
+    made = record("worker cannot go on", traceback="Traceback\n  File\nOSError: a\rb\n")
+
+    assert TextFormatter().format(made).split("\n")[1:] == [
+        "  Traceback", "    File", r"  OSError: a\x0db"
+    ]  # fmt: skip
+    assert "\n" not in JsonFormatter().format(made)
+
+
+def test_a_record_names_the_job_whose_handler_said_it_and_none_after_its_end() -> None:
+    running = Running(job(7))
+
+    def line() -> str:
+        made = record("x")
+        made.name, made.msg = "shop", "hello"
+        return TextFormatter().format(made).partition("logger=")[2]
+
+    def both() -> tuple[str, str]:
+        current.set(running)
+        during = line()
+        running.over = True
+        return during, line()
+
+    assert copy_context().run(both) == ("shop job=7 kind=work", "shop")
+    assert line() == "shop"

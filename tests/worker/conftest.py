@@ -5,7 +5,7 @@ that may be broken.
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import psycopg
 import pytest
@@ -38,6 +38,7 @@ class WorkOff(Protocol):
         retry: Any = None,
         timeout: Any = None,
         max_attempts: int | None = None,
+        isolation: Literal["process"] | None = None,
     ) -> Row: ...
 
 

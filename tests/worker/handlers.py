@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import logging
 import os
 import time
 from pathlib import Path
@@ -94,3 +95,33 @@ async def fork_and_hold(job: pgq.Job) -> None:
 def hold_the_interpreter(seconds: int) -> None:
     """Let no other thread of the worker run, as some code in C does."""
     ctypes.PyDLL(None).sleep(seconds)
+
+
+@app.job("quick thread")
+def quick_thread(job: pgq.Job) -> None:
+    """Tell that it ran."""
+    desk(f"ran-{job.id}").touch()
+
+
+@app.job("never ends")
+def never_ends(job: pgq.Job) -> None:
+    """Run on and on; tell that it was asked to stop."""
+    while True:
+        time.sleep(0.1)
+        if job.cancelled.is_set():
+            desk(f"asked-{job.id}").touch()
+
+
+@app.job("speak")
+async def speak(words: str, level: int = 20) -> None:
+    """Log this."""
+    logging.getLogger("shop").log(level, words)
+
+
+@app.job("fail to speak")
+async def fail_to_speak(words: str) -> None:
+    """Log an exception that says this."""
+    try:
+        raise OSError(words)
+    except OSError:
+        logging.getLogger("shop").exception("cannot say it")

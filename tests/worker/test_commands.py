@@ -113,7 +113,7 @@ def test_a_timeout_ends_the_command_and_all_that_it_started(
             timeout=timedelta(milliseconds=300),
         )
 
-        assert row["last_error"] == "timed out after 0.3s"
+        assert row["last_error"] == "timed out after 0.3s (ended by SIGTERM)"
         assert line.heard() == "up\n"
         assert line.heard() == ""
     (attempt,) = jobs.attempts(queue, row["id"])
@@ -125,7 +125,10 @@ def test_a_command_that_ends_well_when_told_to_stop_has_timed_out(execute: Execu
         "trap 'exit 0' TERM; while :; do sleep 0.01; done", timeout=timedelta(milliseconds=300)
     )
 
-    assert (row["status"], row["last_error"]) == ("pending", "timed out after 0.3s")
+    assert (row["status"], row["last_error"]) == (
+        "pending",
+        "timed out after 0.3s (ended by SIGTERM)",
+    )
 
 
 def test_any_kind_is_taken_unless_told(shared: str, queue: Connection) -> None:

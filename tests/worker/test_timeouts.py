@@ -2,8 +2,10 @@
 
 import asyncio
 import threading
+import time
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -11,7 +13,7 @@ import pytest
 import pgq
 from tests.support import jobs
 from tests.support.jobs import Connection
-from tests.support.workers import drain
+from tests.support.workers import Workers, appears, drain
 from tests.worker.conftest import WorkOff
 
 SHORT = timedelta(milliseconds=50)
@@ -30,15 +32,14 @@ def test_an_async_handler_is_cancelled(work_off: WorkOff, queue: Connection) -> 
     row = work_off(handler, timeout=SHORT)
 
     assert (row["status"], row["attempts"]) == ("pending", 1)
-    assert row["last_error"] == "timed out after 0.05s"
+    assert row["last_error"] == "timed out after 0.05s (ended by cancellation)"
     assert cleaned == [True]
     (attempt,) = jobs.attempts(queue, row["id"])
     assert attempt["outcome"] == "timed out"
+    assert "await asyncio.Event().wait()" in attempt["traceback"]
 
 
-def test_a_thread_is_told_and_keeps_its_slot_until_it_ends(
-    shared: str, queue: Connection, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_thread_is_told_and_keeps_its_slot_until_it_ends(shared: str, queue: Connection) -> None:
     app = pgq.App()
     order = []
 
@@ -58,8 +59,55 @@ def test_a_thread_is_told_and_keeps_its_slot_until_it_ends(
     drain(shared, app, concurrency=1)
 
     assert order == ["still running", "next"]
-    assert jobs.row(queue, stuck)["last_error"] == "timed out after 0.05s"
-    assert "timed out, but a thread cannot be stopped" in capsys.readouterr().err
+    assert jobs.row(queue, stuck)["last_error"] == "timed out after 0.05s (ended by its flag)"
+    (attempt,) = jobs.attempts(queue, stuck)
+    assert 'raise ValueError("given up")' in attempt["traceback"]
+
+
+def test_jobs_run_beside_threads_that_never_end(
+    fleet: Workers, queue: Connection, tmp_path: Path
+) -> None:
+    timeout = timedelta(milliseconds=200)
+    stuck = [jobs.enqueue(queue, "never ends", timeout=timeout) for _ in range(3)]
+    worker = fleet.start("--app", "tests.worker.handlers:app", "-c", "4")
+    for job_id in stuck:
+        appears(tmp_path / f"asked-{job_id}")
+
+    for _ in range(5):
+        appears(tmp_path / f"ran-{jobs.enqueue(queue, 'quick thread')}")
+
+    for job_id in stuck:
+        row = jobs.row(queue, job_id)
+        assert (row["status"], row["attempts"], row["worker_id"]) == ("running", 1, worker.id)
+
+
+def test_a_handler_that_blocks_the_event_loop_ends_as_it_was_asked_after_that(
+    work_off: WorkOff,
+) -> None:
+    async def handler() -> None:
+        time.sleep(0.3)  # noqa: ASYNC251 - the fault on purpose
+        await asyncio.sleep(PATIENCE)
+
+    row = work_off(handler, timeout=SHORT)
+
+    assert row["last_error"] == "timed out after 0.05s (ended by cancellation)"
+
+
+@pytest.mark.parametrize("isolation", ["async", "thread"])
+def test_the_next_attempt_comes_when_the_handler_wants_it(
+    work_off: WorkOff, queue: Connection, isolation: str
+) -> None:
+    async def on_the_loop() -> None:
+        await asyncio.Event().wait()
+
+    def in_a_thread(job: pgq.Job) -> None:
+        assert job.cancelled.wait(PATIENCE)
+        raise ValueError("given up")
+
+    handler = on_the_loop if isolation == "async" else in_a_thread
+    row = work_off(handler, timeout=SHORT, retry=timedelta(hours=7))
+
+    assert timedelta(hours=6) < jobs.due_in(queue, row["id"]) < timedelta(hours=9)
 
 
 def test_a_plain_insert_has_the_timeout_of_its_handler(shared: str, queue: Connection) -> None:
@@ -73,7 +121,7 @@ def test_a_plain_insert_has_the_timeout_of_its_handler(shared: str, queue: Conne
     drain(shared, app)
 
     assert jobs.rows(queue, "select last_error from pgq.jobs") == [
-        {"last_error": "timed out after 0.05s"}
+        {"last_error": "timed out after 0.05s (ended by cancellation)"}
     ]
 
 

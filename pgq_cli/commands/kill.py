@@ -1,0 +1,64 @@
+"""`pgq kill`: jobs made to end by an operator."""
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from pgq_cli.options import DryRun, JobIds, OutputOption, duration, new_app
+from pgq_cli.render import Output
+
+app = new_app()
+
+
+@app.command()
+def kill(
+    ctx: typer.Context,
+    ids: JobIds,
+    *,
+    wait: Annotated[
+        str,
+        typer.Option(
+            "--wait", metavar="DURATION", help="Wait so long for running jobs to end; 0s: only ask."
+        ),
+    ] = "20s",
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Take running jobs from their workers at once: their keys are free and they end "
+            "cancelled, but a handler may go on, and nobody tells it to stop.",
+        ),
+    ] = False,
+    dry_run: DryRun = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make jobs end: pending ones at once, running ones by all that their worker can do.
+
+    The worker hears of it within 2 seconds, asks the handler, then insists: SIGTERM and SIGKILL to
+    a process, a cancel to its own queries. A job that is done first stays done. Nothing is asked:
+    each job is named. Exit code 1 when a job did not end, or ended otherwise.
+
+    \b
+    Examples:
+      pgq kill 42
+      pgq kill 42 43 --wait 1m --output json
+      pgq kill 42 --force
+    """
+    from pgq.admin.kill import Killed
+    from pgq.admin.kill import kill as do
+    from pgq_cli import connection, console
+
+    patience = duration("--wait", wait) or timedelta(0)
+    with connection.connect(ctx) as conn:
+        rows = do(conn, ids, force=force, wait=patience, dry_run=dry_run)
+    console.emit_rows(Killed._fields, rows, output)
+    if dry_run:
+        console.talk("pgq: a dry run: nothing was changed")
+    elif any(row.outcome == "still running" for row in rows):
+        console.talk(
+            "pgq: what still runs is a thread, which cannot be stopped, or its worker does not "
+            "answer (pgq workers): it may end yet; --force frees the job while its handler goes on"
+        )
+    if not all(row.ok for row in rows):
+        raise typer.Exit(1)

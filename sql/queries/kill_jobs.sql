@@ -1,0 +1,3 @@
+select k.id, k.outcome, k.worker_id
+from pgq.kill(%(ids)s::bigint[], %(force)s::boolean, %(actor)s::text) as k
+order by k.id

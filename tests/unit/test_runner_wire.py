@@ -1,0 +1,84 @@
+"""What a worker and its child processes tell each other arrives as it was said."""
+
+from datetime import timedelta
+
+import pytest
+
+from pgq.model import Buried, Cancelled, Done, Failed, HandedBack, Snoozed, Verdict
+from pgq.runner.wire import (
+    Answer,
+    Frames,
+    Loaded,
+    Logged,
+    Progress,
+    Up,
+    pack_ask,
+    pack_up,
+    unpack_ask,
+    unpack_up,
+)
+
+VERDICTS: list[Verdict] = [
+    Done(),
+    Done('{"a": "\\u00e4"}', "a note"),
+    Failed("no", "Traceback", timedelta(microseconds=1), timed_out=True, output="ä\0"),
+    Failed("no"),
+    Buried("for good", "Traceback"),
+    Snoozed(timedelta(days=36500)),
+    Cancelled("pointless"),
+    HandedBack(),
+]
+MESSAGES: list[Up] = [
+    Loaded(-(2**63)),
+    Progress(2**63 - 1, '{"fraction": 0.5}'),
+    Logged(1, "shop", 20, 1.5, "sold \udc80", None),
+    *(Answer(1, verdict, gave_up=True, memory=2**40) for verdict in VERDICTS),
+]
+
+
+def cut(*chunks: bytes, limit: int | None = None) -> list[bytes]:
+    frames = Frames(limit=limit)
+    return [frame for chunk in chunks for frame in frames.feed(chunk)]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=repr)
+def test_a_message_of_a_child_arrives_as_it_was_said(message: Up) -> None:
+    assert [unpack_up(frame) for frame in cut(pack_up(message))] == [message]
+
+
+def test_a_lease_is_asked_by_its_number() -> None:
+    assert [unpack_ask(frame) for frame in cut(pack_ask(-7))] == [-7]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_messages_are_cut_from_a_stream_wherever_it_breaks(size: int) -> None:
+    stream = b"".join(map(pack_up, MESSAGES))
+    chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
+
+    assert [unpack_up(frame) for frame in cut(*chunks)] == MESSAGES
+
+
+def test_a_message_above_the_limit_is_refused_before_it_is_there() -> None:
+    with pytest.raises(ValueError, match="a message of 100 bytes"):
+        cut(b"\0\0\0\x64", limit=99)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"\xff",
+        b"null",
+        b"[]",
+        b'["Loaded", {}]',
+        b'["Nothing", {"lease": 1}]',
+        b'["Loaded", {"lease": 1, "more": 2}]',
+        b'["Answer", {"lease": 1, "verdict": ["Nothing", {}], "gave_up": false, "memory": 1}]',
+        b'["Answer", {"lease": 1, "verdict": [], "gave_up": false, "memory": 1}]',
+        b'["Answer", {"lease": 1, "verdict": ["Snoozed", {"delay": 1e99}], "gave_up": false}]',
+        b"[" * 100_000,
+    ],
+)
+def test_anything_else_is_no_message(frame: bytes) -> None:
+    with pytest.raises(ValueError, match="not a message of a child"):
+        unpack_up(frame)
