@@ -106,13 +106,13 @@ def test_a_worker_that_can_hold_no_lock_is_dead_after_the_visibility_timeout(
     with pooling(shared, size=2) as pooled:
         first = fleet.start(*APP, dsn=pooled)
         appears(tmp_path / "started-1")
-        second = fleet.start(*APP)
+        second = fleet.start(*APP, dsn=pooled)
         second.seen("worker started")
         first.send(SIGKILL)
         beaten_at = jobs.value(queue, "select beat_at from pgq.workers where id = %s", first.id)
         appears(tmp_path / "started-2")
-    (tmp_path / "go").touch()
-    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+        (tmp_path / "go").touch()
+        wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
 
     row = jobs.row(queue, job_id)
     assert (row["worker_id"], row["attempts"]) == (second.id, 2)
