@@ -45,8 +45,11 @@ class Runner(Protocol):
         `now` is on the clock of `clock()`.
         """
 
+    def started(self) -> list[ClaimedJob]:
+        """The jobs that have started and not ended."""
+
     def abandon(self) -> list[ClaimedJob]:
-        """Forget the jobs that still run and cannot be stopped; the process ends next."""
+        """The same, and end hard what can be ended so; the process ends next."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,11 @@ class CoroutineRunner:
                 running.ask(Interrupt.TIMEOUT, now)
             self._press(running, now)
 
-    def abandon(self) -> list[ClaimedJob]:
+    def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._running.values()]
+
+    def abandon(self) -> list[ClaimedJob]:
+        return self.started()
 
     def _press(self, running: Running, now: float) -> None:
         running.press(LADDERS[Isolation.ASYNC], self._backing, now, stubborn=STUBBORN)

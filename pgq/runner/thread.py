@@ -106,8 +106,11 @@ class ThreadRunner:
                 running.ask(Interrupt.TIMEOUT, now)
             self._press(running, now)
 
-    def abandon(self) -> list[ClaimedJob]:
+    def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._held.values()]
+
+    def abandon(self) -> list[ClaimedJob]:
+        return self.started()
 
     def _press(self, running: Running, now: float) -> None:
         running.press(self._ladder, self._backing, now, stubborn=STUBBORN)

@@ -55,6 +55,11 @@ class FinishLoop:
             self._clear.clear()
 
     @property
+    def unwritten(self) -> int:
+        """How many jobs are held whose end is not written."""
+        return len(self._held)
+
+    @property
     def refused(self) -> int:
         """How many outcomes the database refuses whatever is tried."""
         return len(self._stuck)

@@ -9,7 +9,7 @@ import pytest
 
 from pgq.errors import UsageError
 from pgq.text import parse_duration
-from pgq.worker import main
+from pgq.worker import closing
 from tests.support.workers import PROGRAM, ROOT
 
 UNITS = ROOT / "examples" / "systemd"
@@ -38,7 +38,7 @@ def test_systemd_finds_nothing_wrong(unit: str, tmp_path: Path) -> None:
 
 def test_systemd_waits_longer_than_a_worker_needs_to_stop() -> None:
     unit = settings("pgq-worker@.service")
-    needed = main.LAST_CLAIM + main.STOPPING + 2 * main.FAREWELL
+    needed = closing.LAST_CLAIM + closing.STOPPING + 2 * closing.FAREWELL
 
     left = parse_duration(unit["TimeoutStopSec"]) - parse_duration(unit["PGQ_GRACE"])
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import pgq
-import pgq.worker.main
+import pgq.worker.closing
 from tests.support import jobs, workers
 from tests.support.cluster import Cluster
 from tests.support.databases import wait_until
@@ -85,7 +85,7 @@ def test_a_restart_in_the_middle_loses_nothing(
 def test_a_worker_without_a_database_can_be_stopped(
     own: Cluster, home: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pgq.worker.main, "FAREWELL", 0.2)
+    monkeypatch.setattr(pgq.worker.closing, "FAREWELL", 0.2)
     app = pgq.App()
 
     @app.job("last")
