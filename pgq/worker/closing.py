@@ -49,9 +49,13 @@ class Closing:
         if self._grace is not None:
             loop = asyncio.get_running_loop()
             late = loop.call_later(self._grace.total_seconds(), self._ending.lose_patience)
-        await self._unless_hurried(claimer, LAST_CLAIM)
+        if self._crew.busy:
+            await self._unless_hurried(claimer, LAST_CLAIM)
+        else:  # the claim under way is all there is to wait for
+            await asyncio.wait({claimer}, timeout=FAREWELL)
+            claimer.cancel()
         self.withdraw()
-        await self._let_end()
+        await self._let_end(late)
         flushed = asyncio.create_task(self._finishing.flushed())
         if not await self._unless_hurried(flushed, FAREWELL):
             log.error("outcomes not written; these jobs run again", jobs=self._finishing.unwritten)
@@ -63,10 +67,12 @@ class Closing:
         for job in self._crew.withdraw():
             self._finishing.report(job, HandedBack())
 
-    async def _let_end(self) -> None:
+    async def _let_end(self, late: asyncio.TimerHandle | None) -> None:
         ending = self._ending
         if not await self._idle():
             self._crew.ask(Interrupt.HAND_BACK)
+            if late is not None:  # it is not to cut the time to stop short
+                late.cancel()
             ending.hurry.clear()
             if not await self._idle(STOPPING):
                 self._abandon()

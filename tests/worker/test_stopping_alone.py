@@ -8,6 +8,7 @@ import pytest
 
 from tests.support import jobs
 from tests.support.cluster import Cluster
+from tests.support.databases import wait_until
 from tests.support.workers import WorkerProcess, Workers, appears
 
 APP = ("--app", "tests.worker.handlers:app", "-c", "1")
@@ -53,3 +54,18 @@ def test_a_drain_without_a_database_waits_for_its_return(
         {"status": "done", "attempts": 1, "losses": 0},
         {"status": "pending", "attempts": 0, "losses": 0},
     ]
+
+
+def test_an_idle_worker_without_a_database_ends_at_the_first_signal(
+    own: Cluster, home: str, hired: Workers
+) -> None:
+    worker = hired.start(*APP)
+    with psycopg.connect(home, autocommit=True) as conn:
+        wait_until(conn, "select bool_or(waiting) from pgq.workers")
+    own.stop("immediate")
+    for loop in ("claim", "heartbeat"):
+        worker.seen("database lost", loop=loop)
+
+    worker.send(SIGTERM)
+
+    assert worker.ended() == 0
