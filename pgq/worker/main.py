@@ -14,6 +14,7 @@ from pgq.errors import PgqError, Unavailable, WorkerDead
 from pgq.model import ClaimedJob, HandedBack, Verdict
 from pgq.runner import Backing
 from pgq.runner.interrupt import Interrupt, clock
+from pgq.runner.ladder import LONGEST
 from pgq.runner.verdict import describe, trace
 from pgq.worker import log
 from pgq.worker.claim import ClaimLoop
@@ -30,7 +31,7 @@ from pgq.worker.surrender import Surrender
 TICK = 0.1
 """Seconds between two looks at the timeouts of running jobs."""
 
-STOPPING = 7.0
+STOPPING = LONGEST + 2.0
 """Seconds that jobs asked to stop have for it, before they are handed back as they are."""
 
 LAST_CLAIM = 2.0
