@@ -48,9 +48,6 @@ class Runner(Protocol):
     def started(self) -> list[ClaimedJob]:
         """The jobs that have started and not ended."""
 
-    def abandon(self) -> list[ClaimedJob]:
-        """The same, and end hard what can be ended so; the process ends next."""
-
 
 @dataclass(frozen=True, slots=True)
 class Backing:

@@ -90,9 +90,6 @@ class CoroutineRunner:
     def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._running.values()]
 
-    def abandon(self) -> list[ClaimedJob]:
-        return self.started()
-
     def _press(self, running: Running, now: float) -> None:
         running.press(LADDERS[Isolation.ASYNC], self._backing, now, stubborn=STUBBORN)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from pgq.model import Cancelled, ClaimedJob, Failed, Verdict
+from pgq.model import Cancelled, Failed, Verdict
 from pgq.registry.app import Isolation
 from pgq.runner import Backing, Report
 from pgq.runner.group import Process
@@ -17,7 +17,7 @@ from pgq.runner.thread import Perform, ThreadRunner
 
 
 class GroupRunner(ThreadRunner):
-    """A ThreadRunner whose jobs can be ended: when their time is over, or when the worker ends."""
+    """A ThreadRunner whose jobs can be ended; each attends its own ladder."""
 
     def __init__(
         self,
@@ -43,11 +43,6 @@ class GroupRunner(ThreadRunner):
         self._keeper.check()
         if self._sweep is not None:
             self._sweep()
-
-    def abandon(self) -> list[ClaimedJob]:
-        left = super().abandon()
-        self._keeper.kill_all()
-        return left
 
 
 class Rungs:

@@ -7,13 +7,11 @@ groups run, and when the pipe closes, however the worker ended, it kills them.
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 from threading import Lock
 
 from pgq.runner import fork
-from pgq.runner.group import signal_group
 
 # Runs alone, without importing pgq: it must start fast and need nothing.
 _PROGRAM = """
@@ -51,12 +49,6 @@ class Keeper:
         with self._lock:
             self._groups.discard(group)
             self._tell(f"-{group}\n")
-
-    def kill_all(self) -> None:
-        """End all groups now."""
-        with self._lock:
-            for group in self._groups:
-                signal_group(group, signal.SIGKILL)
 
     def check(self) -> None:
         """Replace the guard if somebody has ended it."""

@@ -35,5 +35,8 @@ LADDERS: Mapping[Isolation, Sequence[tuple[float, Rung]]] = {
 }
 """The rungs of each way to run, with the seconds after the wish at which each is due."""
 
+LONGEST = max(seconds for ladder in LADDERS.values() for seconds, _ in ladder)
+"""Seconds after the wish at which all rungs have been taken."""
+
 HURRY = 0.05
-"""By which the times are shortened for a job that others run already."""
+"""By which the times are shortened for a job that others run already, or soon."""

@@ -109,9 +109,6 @@ class ThreadRunner:
     def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._held.values()]
 
-    def abandon(self) -> list[ClaimedJob]:
-        return self.started()
-
     def _press(self, running: Running, now: float) -> None:
         running.press(self._ladder, self._backing, now, stubborn=STUBBORN)
 

@@ -5,13 +5,14 @@ from datetime import timedelta
 
 from pgq.model import HandedBack
 from pgq.runner.interrupt import Interrupt, clock
+from pgq.runner.ladder import LONGEST
 from pgq.worker import log
 from pgq.worker.claim import ClaimLoop
 from pgq.worker.crew import Crew
 from pgq.worker.ending import Ending
 from pgq.worker.finish import FinishLoop
 
-STOPPING = 7.0
+STOPPING = LONGEST + 2.0
 """Seconds that jobs asked to stop have for it, before they are handed back as they are."""
 
 LAST_CLAIM = 2.0
@@ -90,7 +91,7 @@ class Closing:
 
     def _abandon(self) -> None:
         """Hand back what cannot be stopped (threads): they end with the process, now."""
-        for job in self._crew.abandon():
+        for job in self._crew.started():
             log.warning("handed back while it still ran", job=job.id, kind=job.kind)
             self._finishing.report(job, HandedBack())
 

@@ -55,10 +55,6 @@ class Crew:
         """The jobs that have started and not ended."""
         return [job for lane in self.lanes for job in lane.runner.started()]
 
-    def abandon(self) -> list[ClaimedJob]:
-        """The same, and end hard what can be ended so; the process ends next."""
-        return [job for lane in self.lanes for job in lane.runner.abandon()]
-
     def close(self) -> None:
         """Let processes and their guard go; nothing runs any more."""
         if self.pool is not None:

@@ -146,3 +146,38 @@ def test_the_time_of_a_job_begins_when_its_handler_is_imported(
     drain(shared, apart.app)
 
     assert jobs.rows(queue, "select result from pgq.jobs") == [{"result": False}]
+
+
+def test_a_worker_that_stops_ends_what_does_not_want_to_and_hands_it_back(
+    queue: Connection, fleet: Workers, desk: Path
+) -> None:
+    with lifeline(desk / "line") as line:
+        job_id = jobs.enqueue(queue, "stubborn", payload={"line": str(desk / "line")})
+        worker = fleet.start(*APP)
+        assert line.heard() == "up\n"
+        worker.send(signal.SIGINT)
+        worker.seen("draining")
+        worker.send(signal.SIGINT)
+
+        assert worker.ended() == 128 + signal.SIGINT
+        assert line.heard() == ""
+
+    row = jobs.row(queue, job_id)
+    assert (row["status"], row["attempts"]) == ("pending", 0)
+    assert worker.log("handed back while it still ran") == []
+
+
+def test_a_dead_workers_process_is_gone_before_the_worker_begins_anew(
+    queue: Connection, elder: Connection, fleet: Workers, desk: Path
+) -> None:
+    with lifeline(desk / "line") as line:
+        payload = {"line": str(desk / "line")}
+        jobs.enqueue(queue, "stubborn", payload=payload, max_attempts=1)
+        worker = fleet.start(*APP)
+        assert line.heard() == "up\n"
+
+        jobs.die(queue, worker.id)
+        jobs.reap(elder)
+
+        worker.seen("worker started", worker=f"w-{worker.id + 1}")
+        assert line.heard() == ""
