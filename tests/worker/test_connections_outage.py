@@ -25,7 +25,7 @@ OUTAGE = float(os.environ.get("PGQ_TEST_OUTAGE", "5"))
 """Seconds; 90 and more shows that nothing grows or gives up."""
 
 QUIET = 0.05
-"""Share of a processor that a waiting worker may use; docs/failover.md has what it really is."""
+"""Share of a processor that a waiting worker may use; docs/failover.md has what it really uses."""
 
 
 def declared_dead(conn: Connection) -> int:
