@@ -61,7 +61,7 @@ def test_a_deadly_job_fails_in_the_end_and_the_others_are_done(
     # Does none of the jobs, but is there to see the others die. The deadly one is first in line:
     # all are claimed together, and no other comes to its turn.
     fleet.start("--exec", "true", "-q", "other").seen("worker started")
-    deadly = jobs.enqueue(queue, kind, max_attempts=max_attempts, priority=1)
+    deadly = jobs.enqueue(queue, kind, max_attempts=max_attempts)
     for _ in range(beside):
         jobs.enqueue(queue, "harmless", max_attempts=max_attempts)
 
