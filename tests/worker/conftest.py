@@ -2,8 +2,8 @@
 that may be broken.
 """
 
-import os
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, Protocol
