@@ -1,5 +1,5 @@
 # Shortcuts for people who work on pgq; ./check.sh is what decides.
-.PHONY: check test bench demo fmt clean
+.PHONY: check test bench chaos soak demo fmt clean
 
 check:
 	./check.sh
@@ -9,6 +9,13 @@ test: .venv
 
 bench: .venv
 	.venv/bin/python -m benchmarks
+
+chaos: .venv
+	.venv/bin/python -m tests.chaos chaos --json docs/reliability/chaos.json
+	.venv/bin/python -m tests.chaos chaos --pooler --json docs/reliability/chaos-pooler.json
+
+soak: .venv
+	.venv/bin/python -m tests.chaos soak --json docs/reliability/soak.json
 
 demo:
 	./demo.sh

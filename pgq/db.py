@@ -45,8 +45,12 @@ WATCHFUL = {
 }
 """What makes a connection whose other end vanished without a word end after about 15 seconds."""
 
+_QUEUE = "queue: give 1 to 200 characters"
+_MAX_ATTEMPTS = "max_attempts: give a number from 1 to 1000000"
+_TIMEOUT = "timeout: give a duration above 0 and at most 3650 days"
 _CONSTRAINTS = {
-    "jobs_queue": "queue: give 1 to 200 characters",
+    "jobs_queue": _QUEUE,
+    "kinds_queue": _QUEUE,
     "jobs_kind": "kind: give 1 to 200 characters",
     "jobs_unique_key_length": "unique key: give 1 to 500 characters",
     "jobs_payload": "payload: must be a JSON object",
@@ -54,10 +58,15 @@ _CONSTRAINTS = {
         "payload: larger than the database allows (pgq.max_payload_bytes, by default 1048576 "
         "bytes): store the data elsewhere and enqueue a reference to it"
     ),
-    "jobs_max_attempts": "max_attempts: give a number from 1 to 1000000",
+    "jobs_max_attempts": _MAX_ATTEMPTS,
+    "kinds_max_attempts": _MAX_ATTEMPTS,
     "jobs_scheduled_at": "scheduled_at: give a time between the years 1900 and 9998",
-    "jobs_timeout": "timeout: give a duration above 0 and at most 3650 days",
+    "jobs_timeout": _TIMEOUT,
+    "kinds_timeout": _TIMEOUT,
     "jobs_shard": "shard: must be 0",
+    "queues_visibility_timeout": (
+        "visibility timeout: give at least 10 seconds, since a worker shows every 2 that it lives"
+    ),
 }
 
 
@@ -223,6 +232,8 @@ def translate(error: psycopg.Error) -> PgqError:
     """The error of ours that says what a driver error means to the one who must act."""
     state = error.sqlstate or ""
     line = safe(_first_line(error))
+    if not state:
+        return _without_state(error, line)
     if state in ("42P01", "3F000", "42883") and "pgq" in line:
         return SchemaMismatch(found=None, needed=_sql.migrations()[-1].number)
     if state == "23514":
@@ -240,11 +251,18 @@ def translate(error: psycopg.Error) -> PgqError:
         return Unavailable(f"the database takes no writes now: {line}")
     if state[:3] == "57P" or state[:2] in ("08", "53", "58"):
         return ConnectionLost(f"the database is not available: {line}")
-    if not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return ConnectionLost(f"the connection to the database broke: {line}")
-    if not state and isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
-        return UsageError(f"refused before it was sent: {line}")
-    return PgqError(f"the database refused: {line} (SQLSTATE {state or 'none'})")
+    return PgqError(f"the database refused: {line} (SQLSTATE {state})")
+
+
+def _without_state(error: psycopg.Error, line: str) -> PgqError:
+    """The same for what did not come from the server."""
+    match error:
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return ConnectionLost(f"the connection to the database broke: {line}")
+        case psycopg.DataError() | psycopg.ProgrammingError():
+            return UsageError(f"refused before it was sent: {line}")
+        case _:
+            return PgqError(f"the driver refused: {line}")
 
 
 def _first_line(error: BaseException) -> str:

@@ -164,6 +164,11 @@ def end_session(given_up: Session) -> Call[None]:
     return Call("end_session", given_up._asdict(), nothing)
 
 
+def server_clock() -> Call[datetime]:
+    """The time now, by the clock of the server."""
+    return Call("read_clock", {}, scalar)
+
+
 def prepare_session() -> Call[None]:
     """Settings for a session of a worker's own."""
     return Call("prepare_session", {}, nothing)

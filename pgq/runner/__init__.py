@@ -45,8 +45,8 @@ class Runner(Protocol):
         `now` is on the clock of `clock()`.
         """
 
-    def abandon(self) -> list[ClaimedJob]:
-        """Forget the jobs that still run and cannot be stopped; the process ends next."""
+    def started(self) -> list[ClaimedJob]:
+        """The jobs that have started and not ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class CoroutineRunner:
                 running.ask(Interrupt.TIMEOUT, now)
             self._press(running, now)
 
-    def abandon(self) -> list[ClaimedJob]:
+    def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._running.values()]
 
     def _press(self, running: Running, now: float) -> None:

@@ -106,7 +106,7 @@ class ThreadRunner:
                 running.ask(Interrupt.TIMEOUT, now)
             self._press(running, now)
 
-    def abandon(self) -> list[ClaimedJob]:
+    def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._held.values()]
 
     def _press(self, running: Running, now: float) -> None:

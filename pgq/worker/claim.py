@@ -16,9 +16,9 @@ from pgq.calls.workers import outwait_claims, set_waiting
 from pgq.errors import Conflict, ConnectionLost, Unavailable
 from pgq.model import ClaimedJob, HandedBack
 from pgq.runner.interrupt import clock
-from pgq.worker import log
 from pgq.worker.lane import Lane, Take
 from pgq.worker.link import FIRST_WAIT, Link, next_wait
+from pgq.worker.reconcile import Reconciliation
 
 FIRST_LOOK = 0.02
 STEADY = 1.0
@@ -26,8 +26,6 @@ STEADY = 1.0
 FULL = 0.1
 """The same, while every slot is taken: to wake this worker would be in vain."""
 FULL_EVERY = 1.0
-RECONCILE = 60.0
-"""Seconds between two looks at what runs under this worker by the database's account."""
 FULL_SHARE = 20
 """A full look waits for this many times what the last one took: at most 5 % of the time."""
 
@@ -61,9 +59,7 @@ class ClaimLoop:
         self._waiting = False
         self._woken = False
         self._working_since: float | None = None
-        self._reconcile_at = clock() + RECONCILE
-        self._strange: set[int] = set()
-        """Leases that the last such look found and this process did not know."""
+        self._reconciliation = Reconciliation(link, lanes, held, take=take)
         self.turned_at = clock()
         """When the loop last came round, which it does every few seconds even when all is full."""
         self.drained = asyncio.Event()
@@ -101,7 +97,7 @@ class ClaimLoop:
             self._news.clear()
             self._room.clear()
             self._hand_back_stale()
-            await self._reconcile()
+            await self._reconciliation.look(self._worker_id)
             woken, self._woken = self._woken, False
             lanes = [lane for lane in self._lanes if lane.room() > 0]
             self._crowded = [lane for lane in self._lanes if lanes and lane not in lanes]
@@ -206,35 +202,7 @@ class ClaimLoop:
     async def _give_back_unheard(self) -> None:
         if not await self.link.run_once(outwait_claims(self._worker_id)):
             raise Conflict("the claim whose reply was lost is still under way")
-        for job in await self._unknown():
-            self._held.add(job.lease)
-            self._take(job, HandedBack())
-
-    async def _unknown(self) -> list[ClaimedJob]:
-        """What runs under this worker by the database's account, and this process knows not of."""
-        queues = self._lanes[0].places.queues()
-        running = await self.link.run_once(calls.running(self._worker_id, queues=queues))
-        return [job for job in running if job.lease not in self._held]
-
-    async def _reconcile(self) -> None:
-        """Once a minute: no job may stay `running` under a worker that does not run it.
-
-        There is no known way to get there. One look is not enough to tell: an end may be written
-        while it looks.
-        """
-        if clock() < self._reconcile_at:
-            return
-        self._reconcile_at = clock() + RECONCILE * random.uniform(0.8, 1.2)
-        try:
-            unknown = await self._unknown()
-        except (Unavailable, Conflict):
-            return
-        for job in unknown:
-            if job.lease in self._strange:
-                log.warning("a job that does not run here is handed back", job=job.id)
-                self._held.add(job.lease)
-                self._take(job, HandedBack())
-        self._strange = {job.lease for job in unknown}
+        await self._reconciliation.give_back_unheard(self._worker_id)
 
     def _hand_back_stale(self) -> None:
         for lane in self._lanes:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from pgq.model import ClaimedJob
 from pgq.registry.app import Isolation
 from pgq.runner import Backing, Report, Runner
 from pgq.runner.command import command_perform
 from pgq.runner.coroutine import CoroutineRunner
 from pgq.runner.grouped import GroupRunner
+from pgq.runner.interrupt import Interrupt
 from pgq.runner.keeper import Keeper
 from pgq.runner.pool import Pool
 from pgq.runner.process import process_perform
@@ -35,6 +37,24 @@ class Crew:
     def concurrency(self) -> int:
         """How many jobs can run at once."""
         return sum(lane.runner.capacity for lane in self.lanes)
+
+    def tick(self, now: float) -> None:
+        """Look at the timeouts of all jobs, and go on with those that were asked to end."""
+        for lane in self.lanes:
+            lane.runner.tick(now)
+
+    def ask(self, cause: Interrupt, job_ids: Sequence[int] | None = None) -> None:
+        """Ask these running jobs, or all, to end."""
+        for lane in self.lanes:
+            lane.runner.ask(cause, job_ids)
+
+    def withdraw(self) -> list[ClaimedJob]:
+        """Take back the jobs that have not started."""
+        return [job for lane in self.lanes for job in lane.runner.withdraw()]
+
+    def started(self) -> list[ClaimedJob]:
+        """The jobs that have started and not ended."""
+        return [job for lane in self.lanes for job in lane.runner.started()]
 
     def close(self) -> None:
         """Let processes and their guard go; nothing runs any more."""

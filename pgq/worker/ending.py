@@ -4,8 +4,7 @@ import asyncio
 import os
 import signal
 
-from pgq.runner.interrupt import clock
-from pgq.worker import log
+from pgq.worker import log, supervisor
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -21,58 +20,61 @@ class Ending:
         self.stop = asyncio.Event()
         self.hurry = asyncio.Event()
         self.exit_code = 0
+        self.urgent = False
+        """Whether the last writes too may take only a while."""
         self._signals = 0
+        self._hung_up = False
 
     def listen(self) -> None:
-        """Hear signals."""
+        """Hear signals; but SIGHUP stays ignored where it is, as under nohup."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self._on_signal, number)
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: int) -> None:
+        if number == signal.SIGHUP:
+            if self._hung_up:  # a terminal that closes sends it, and so does the shell in it
+                return
+            self._hung_up = True
         name = signal.Signals(number).name
         self._signals += 1
         if self._signals == 1:
             log.info("draining: the next signal hands running jobs back", signal=name)
+            supervisor.stopping()
             self.stop.set()
         elif self._signals == 2:
             log.info("handing running jobs back: the next signal ends at once", signal=name)
             self.exit_code = 128 + number
-            self.hurry.set()
+            self.lose_patience()
         else:
             log.warning("ended at once; running jobs are reaped by others", signal=name)
             os._exit(128 + number)
 
-    def at_once(self, exit_code: int = 0) -> None:
-        """End without waiting for what runs."""
-        self.exit_code = self.exit_code or exit_code
-        self.stop.set()
+    def lose_patience(self) -> None:
+        """Wait no longer for what runs."""
+        self.urgent = True
         self.hurry.set()
+
+    def at_once(self) -> None:
+        """End without waiting for what runs."""
+        self.stop.set()
+        self.lose_patience()
 
     def fail(self) -> None:
         """End, since a part of the worker cannot go on; what runs may finish."""
         self.exit_code = self.exit_code or 1
+        self.urgent = True
         self.stop.set()
 
     def renew(self) -> bool:
         """Begin anew, unless a signal or a failure said otherwise."""
         if self._signals or self.exit_code:
             return False
+        self.urgent = False
         self.stop.clear()
         self.hurry.clear()
         return True
-
-    async def unless_hurried(self, task: asyncio.Task[None], seconds: float) -> bool:
-        """Wait for a task until told to hurry, then so many seconds more; whether it ended.
-
-        Without the database it may never end.
-        """
-        hurry = asyncio.create_task(self.hurry.wait())
-        await asyncio.wait({task, hurry}, return_when=asyncio.FIRST_COMPLETED)
-        hurry.cancel()
-        ended, _ = await asyncio.wait({task}, timeout=seconds)
-        task.cancel()
-        return bool(ended)
 
     async def pause(self, seconds: float) -> None:
         """Wait so long, or until told to stop."""
@@ -81,20 +83,3 @@ class Ending:
                 await self.stop.wait()
         except TimeoutError:
             pass
-
-    def until(self, seconds: float | None) -> "Patience":
-        """Wait for what may take so long, or until told to hurry."""
-        return Patience(self.hurry, None if seconds is None else clock() + seconds)
-
-
-class Patience:
-    """Ends at a time, or when told to hurry."""
-
-    def __init__(self, hurry: asyncio.Event, until: float | None) -> None:
-        self._hurry = hurry
-        self._until = until
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended."""
-        return self._hurry.is_set() or (self._until is not None and clock() >= self._until)

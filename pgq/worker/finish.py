@@ -11,6 +11,7 @@ from pgq.calls.jobs import Finished, Settled
 from pgq.calls.workers import session
 from pgq.errors import PgqError
 from pgq.model import Cancelled, ClaimedJob, Done, Failed, HandedBack, Snoozed, Verdict
+from pgq.runner.interrupt import clock
 from pgq.text import storable
 from pgq.worker import log
 from pgq.worker.link import Link
@@ -35,6 +36,8 @@ class FinishLoop:
         self._settled: list[Settled] = []
         self._stuck: list[tuple[ClaimedJob, Verdict]] = []
         """What the database refused whatever was tried."""
+        self._again_at = 0.0
+        """When that is tried again: it must not keep step with the jobs that end."""
         self._news = asyncio.Event()
         self._clear = asyncio.Event()
         self._clear.set()
@@ -50,6 +53,11 @@ class FinishLoop:
         if not self._news.is_set():
             self._news.set()
             self._clear.clear()
+
+    @property
+    def unwritten(self) -> int:
+        """How many jobs are held whose end is not written."""
+        return len(self._held)
 
     @property
     def refused(self) -> int:
@@ -69,8 +77,7 @@ class FinishLoop:
         while True:
             await self._news_or_stuck()
             self._news.clear()
-            again, self._stuck = self._stuck, []
-            await self._one_by_one(again)
+            await self._try_again()
             while self._done or self._settled:
                 done, self._done = _cut(self._done)
                 settled, self._settled = self._settled[:BATCH], self._settled[BATCH:]
@@ -91,6 +98,12 @@ class FinishLoop:
                 await self._news.wait()
         except TimeoutError:
             pass
+
+    async def _try_again(self) -> None:
+        """Write what was refused, a while after that."""
+        if self._stuck and clock() >= self._again_at:
+            again, self._stuck = self._stuck, []
+            await self._one_by_one(again)
 
     async def _write(self, done: list[Finished]) -> None:
         try:
@@ -145,6 +158,7 @@ class FinishLoop:
             # written: tried again now and then.
             log.error("outcome not written", job=job.id, kind=job.kind, error=str(error))
             self._stuck.append((job, verdict))
+            self._again_at = clock() + STUCK
 
     def _note_lost(self, lost: list[int]) -> None:
         self.counts["lost"] += len(lost)

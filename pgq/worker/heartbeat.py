@@ -47,7 +47,11 @@ SHUT_OUT = 3.0
 """Seconds without a beat, while a server runs: others may declare us dead after 4."""
 
 MARGIN = 5.0
-"""Seconds before the end of the visibility timeout at which an unheard worker stops its jobs."""
+"""Seconds before the end of the visibility timeout (of a short one, a fifth of it) at which an
+unheard worker stops its jobs."""
+
+FRESH = 10.0
+"""Seconds for which it counts that nobody can work where the database should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ class Heartbeat:
         self._forgiven = 60.0
         self._forfeited = False
         """Whether the jobs were given up since the last beat."""
+        self._closed_at = -FRESH
+        """When it was last seen that nobody can work there."""
         self._progress: dict[int, Progress] = {}
         """By lease: the latest word of each job that said something since the last beat."""
         self.worker_id = 0
@@ -103,6 +109,7 @@ class Heartbeat:
         self._lifeline.listen(worker_id)
         self._thread = threading.Thread(target=self._guarded, name="pgq-heartbeat", daemon=True)
         self._thread.start()
+        threading.Thread(target=self._watch, name="pgq-vigil", daemon=True).start()
         self._pulse.start()
 
     def stop(self) -> None:
@@ -203,9 +210,8 @@ class Heartbeat:
         try:
             self._heard(self._hears.elsewhere(self._call(None)), sent_at)
         except PgqError:
-            silent = clock() - self._beat_at
-            if silent >= SHUT_OUT and not self._forfeited:
-                self._judge(silent)
+            if clock() - self._beat_at >= SHUT_OUT and not self._forfeited:
+                self._judge()
 
     def _retry_in(self) -> float:
         """Soon, with jitter; and just when it is time to judge, if that comes first."""
@@ -213,15 +219,28 @@ class Heartbeat:
         left = SHUT_OUT - (clock() - self._beat_at)
         return min(wait, left) if left > 0 else wait
 
-    def _judge(self, silent: float) -> None:
-        """Give up what runs if others may declare this worker dead before it beats again."""
-        if silent >= self._forgiven - MARGIN:
-            threatened = reach(self._dsn) is not Reach.CLOSED
-            why = f"not heard for {silent:.0f} s"
-        else:
-            threatened = not self.pooled and reach(self._dsn) is Reach.REFUSED
-            why = "a running server does not let this worker in"
-        if threatened:
+    def _judge(self) -> None:
+        """Without a beat: see what stands there, and give up what runs if it lets others work."""
+        found = reach(self._dsn)
+        if found is Reach.CLOSED:
+            self._closed_at = clock()
+        elif found is Reach.REFUSED and not self.pooled:
+            self._forfeit("a running server does not let this worker in")
+
+    def _watch(self) -> None:
+        """Give up what runs before the visibility timeout is over; in a thread of its own.
+
+        The other may be held up: connecting takes seconds a host, a resolver what it likes.
+        """
+        while not self._stop.wait(min(max(self._time_left(), RETRY), PERIOD)):
+            if self._time_left() <= 0 and clock() - self._closed_at > FRESH:
+                self._forfeit(f"not heard for {clock() - self._beat_at:.0f} s")
+
+    def _time_left(self) -> float:
+        return self._beat_at + self._forgiven - min(MARGIN, self._forgiven / 5) - clock()
+
+    def _forfeit(self, why: str) -> None:
+        if not self._forfeited:
             self._forfeited = True
             self._hears.forfeit(why)
 
@@ -233,10 +252,11 @@ class Heartbeat:
             return
         try:
             self._lifeline.run(note_progress(news))
-        except Unavailable:
+        except (Conflict, Unavailable) as error:
             for one in news:
                 self._progress.setdefault(one.job.lease, one)
-            raise
+            if isinstance(error, Unavailable):
+                raise
 
     def _keep_up(self) -> None:
         """Once a minute: what no silence announces, jobs of workers that are unknown or stopped."""

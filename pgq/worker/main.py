@@ -11,13 +11,13 @@ from pgq.calls import Call
 from pgq.calls import jobs as job_calls
 from pgq.calls import workers as calls
 from pgq.errors import PgqError, Unavailable, WorkerDead
-from pgq.model import ClaimedJob, HandedBack, Verdict
+from pgq.model import ClaimedJob, Verdict
 from pgq.runner import Backing
 from pgq.runner.interrupt import Interrupt, clock
-from pgq.runner.ladder import LONGEST
 from pgq.runner.verdict import describe, trace
 from pgq.worker import log
 from pgq.worker.claim import ClaimLoop
+from pgq.worker.closing import FAREWELL, Closing
 from pgq.worker.crew import Crew, make_crew
 from pgq.worker.ending import Ending
 from pgq.worker.finish import FinishLoop
@@ -30,15 +30,6 @@ from pgq.worker.surrender import Surrender
 
 TICK = 0.1
 """Seconds between two looks at the timeouts of running jobs."""
-
-STOPPING = LONGEST + 2.0
-"""Seconds that jobs asked to stop have for it, before they are handed back as they are."""
-
-LAST_CLAIM = 2.0
-"""Seconds for the answer to the claim under way, of a worker that was told to hurry."""
-
-FAREWELL = 10.0
-"""Seconds for the last writes of a worker that was told to hurry."""
 
 ELSEWHERE = 0.3
 """Seconds for a beat on the connection of another loop."""
@@ -104,7 +95,10 @@ class Worker:
             poll=min(poll, DRAIN_POLL) if options.drain else poll,
             drain=options.drain,
         )
-        self._surrender = Surrender(self._crew.lanes, self._withdraw)
+        self._closing = Closing(
+            ending, self._crew, self._claiming, self._finishing, grace=options.grace
+        )
+        self._surrender = Surrender(self._crew, self._closing.withdraw)
         self._health = Health(self._claiming, self._finishing, poll=poll)
 
     def __repr__(self) -> str:
@@ -174,7 +168,8 @@ class Worker:
             ]
             claimer = group.create_task(self._claim(), name="claim")
             await self._ending.stop.wait()
-            await self._wind_down(claimer)
+            self._heartbeat.draining = True
+            await self._closing.run(claimer)
             for task in others:
                 task.cancel()
 
@@ -191,8 +186,7 @@ class Worker:
         while True:
             await asyncio.sleep(TICK)
             self._health.ticked_at = now = clock()
-            for lane in self._crew.lanes:
-                lane.runner.tick(now)
+            self._crew.tick(now)
 
     async def _cancel_doomed(self) -> None:
         while True:
@@ -208,51 +202,6 @@ class Worker:
     async def _drain(self) -> None:
         await self._claiming.drained.wait()
         self._ending.stop.set()
-
-    async def _wind_down(self, claimer: asyncio.Task[None]) -> None:
-        """Stop claiming, let jobs end, write what became of them."""
-        ending = self._ending
-        self._heartbeat.draining = True
-        self._claiming.stop()
-        await ending.unless_hurried(claimer, LAST_CLAIM)
-        self._withdraw()
-        grace = self._options.grace
-        if not await self._idle(None if grace is None else grace.total_seconds()):
-            self._ask_all(Interrupt.HAND_BACK)
-            ending.hurry.clear()
-            if not await self._idle(STOPPING):
-                self._abandon()
-        if ending.exit_code or self._dead:
-            ending.hurry.set()
-        flushed = asyncio.create_task(self._finishing.flushed())
-        if not await ending.unless_hurried(flushed, FAREWELL):
-            log.error("outcomes not written; these jobs run again", jobs=len(self._held))
-
-    async def _idle(self, seconds: float | None) -> bool:
-        """Wait until nothing runs: false when the time is over or a signal says hurry."""
-        patience = self._ending.until(seconds)
-        while self._crew.busy:
-            if patience.over:
-                return False
-            await asyncio.sleep(0.02)
-        return True
-
-    def _withdraw(self) -> None:
-        """Hand back what has not started."""
-        for lane in self._crew.lanes:
-            for job in lane.runner.withdraw():
-                self._finishing.report(job, HandedBack())
-
-    def _ask_all(self, cause: Interrupt) -> None:
-        for lane in self._crew.lanes:
-            lane.runner.ask(cause)
-
-    def _abandon(self) -> None:
-        """Hand back what cannot be stopped (threads): they end with the process, now."""
-        for lane in self._crew.lanes:
-            for job in lane.runner.abandon():
-                log.warning("handed back while it still ran", job=job.id, kind=job.kind)
-                self._finishing.report(job, HandedBack())
 
     async def _farewell(self) -> None:
         await asyncio.to_thread(self._heartbeat.stop)
@@ -290,8 +239,7 @@ class Worker:
         self._loop.call_soon_threadsafe(self._claiming.wake)
 
     def _on_asked(self, cause: Interrupt, job_ids: list[int]) -> None:
-        for lane in self._crew.lanes:
-            self._loop.call_soon_threadsafe(lane.runner.ask, cause, job_ids)
+        self._loop.call_soon_threadsafe(self._crew.ask, cause, job_ids)
 
     def _on_dead(self) -> None:
         self._surrender.demand(self._die)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from pgq.client import check
 from pgq.errors import UsageError
-from pgq.model import MAX_NAME
+from pgq.model import NewJob
 from pgq.registry import App
 from pgq.registry.app import Isolation
 from pgq.registry.reference import check_reference
@@ -64,9 +65,10 @@ class Options:
     def _check_names(self) -> None:
         if self.command is not None and not self.command.strip():
             raise UsageError("--exec: give a command")
-        for name in (*self.queues, *self.kinds):
-            if not 1 <= len(name) <= MAX_NAME:
-                raise UsageError(f"queues and kinds have 1 to {MAX_NAME} characters")
+        for queue in self.queues:
+            check(NewJob("any", {}, queue=queue))
+        for kind in self.kinds:
+            check(NewJob(kind, {}))
 
     def _check_kinds(self, app: App) -> None:
         if not app.handlers:
@@ -81,6 +83,18 @@ class Options:
             handler = app.handlers[kind]
             if handler.isolation is Isolation.PROCESS:
                 check_reference(handler.function)
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is allowed and most likely a mistake, a line each."""
+        handlers = self.app.handlers if self.app else {}
+        meant = {*handlers, *(handler.queue for handler in handlers.values())}
+        return [
+            f"{option} {name!r} is one name with a comma in it: give {option} once for each"
+            for option, names in (("--queue", self.queues), ("--kind", self.kinds))
+            for name in names
+            if "," in name and name not in meant
+        ]
 
     @property
     def served_queues(self) -> list[str]:

@@ -6,9 +6,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pgq import db
 from pgq.calls import workers as calls
-from pgq.worker import log
+from pgq.worker import log, supervisor
 from pgq.worker.heartbeat import Heartbeat
 from pgq.worker.options import Options
+from pgq.worker.skew import warn_of_skew
 
 
 def register(options: Options, heartbeat: Heartbeat, *, concurrency: int) -> int:
@@ -34,6 +35,7 @@ def register(options: Options, heartbeat: Heartbeat, *, concurrency: int) -> int
             lock_key=lock_key,
         ),
     )
+    warn_of_skew(conn)
     heartbeat.start(worker_id)
     log.info(
         "worker started",
@@ -48,6 +50,9 @@ def register(options: Options, heartbeat: Heartbeat, *, concurrency: int) -> int
             "a pooler is between the worker and the database: it polls, and its death shows "
             "only after the visibility timeout"
         )
+    for doubt in options.doubts:
+        log.warning(doubt)
+    supervisor.ready()
     return worker_id
 
 

@@ -8,12 +8,12 @@ be stopped: it ends with the process.
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pgq.model import ClaimedJob
 from pgq.runner.interrupt import Interrupt
 from pgq.worker import log
-from pgq.worker.lane import Lane
+from pgq.worker.crew import Crew
 
 LET_GO = 0.7
 """Seconds in which the jobs must end.
@@ -23,11 +23,11 @@ Together with the silence that comes before, less than the 4 seconds after which
 
 
 class Surrender:
-    """Ends what runs in these lanes; made inside the event loop."""
+    """Ends what this crew runs; made inside the event loop."""
 
-    def __init__(self, lanes: Sequence[Lane], withdraw: Callable[[], None]) -> None:
+    def __init__(self, crew: Crew, withdraw: Callable[[], None]) -> None:
         """`withdraw` hands back what has not started."""
-        self._lanes = lanes
+        self._crew = crew
         self._withdraw = withdraw
         self._loop = asyncio.get_running_loop()
         self._running: set[int] = set()
@@ -41,9 +41,8 @@ class Surrender:
     def give_up(self) -> None:
         """Tell all jobs to end; the process ends soon if they do not. On the event loop."""
         self._withdraw()
-        for lane in self._lanes:
-            self._running.update(job.lease for job in lane.runner.abandon())
-            lane.runner.ask(Interrupt.LOST)
+        self._running.update(job.lease for job in self._crew.started())
+        self._crew.ask(Interrupt.LOST)
         self._loop.call_later(LET_GO, self._check)
 
     def _check(self) -> None:

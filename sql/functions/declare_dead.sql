@@ -6,9 +6,12 @@
 -- No leader is needed: each dead worker's row is locked (skipping locked ones), its beat is read
 -- again by that lock and its advisory lock is tried under it.
 -- Returns: nothing. Locks: worker rows in order of id and their advisory locks, waiting for none.
+-- Relies on: workers_living.
 create or replace function pgq.declare_dead() returns void
 language plpgsql
 set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
     v_worker record;

@@ -2,11 +2,13 @@
 -- Takes: in parallel arrays each job's id, lease and progress.
 -- Returns: nothing; a job that has ended meanwhile is left as it is.
 -- Locks: the job rows in order of id, without waiting: a heartbeat must not stand still for a row
--- that somebody else has locked, and the next word will do. Relies on: jobs_pkey.
+-- that somebody else has locked, and the next word will do. Gives up (55P03) when the table is
+-- locked as a whole. Relies on: jobs_pkey.
 create or replace function pgq.note_progress(p_ids bigint[], p_leases bigint[], p_progress jsonb[])
 returns void
 language plpgsql
 set search_path = ''
+set lock_timeout = '300ms'
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_nestloop = off

@@ -6,7 +6,7 @@
 -- Returns: a row an id, with outcome: requeued, already pending, running, not found, or
 -- unique key taken (holder: the unfinished job that has it).
 -- Locks: job rows in order of id; then, in order of unique_key, whoever is taking one of the keys.
--- Relies on: jobs_pkey.
+-- Relies on: jobs_pkey, workers_living.
 create or replace function pgq.requeue(
     p_ids bigint[], p_force boolean default false, p_actor text default session_user
 ) returns table (id bigint, outcome text, holder bigint)
@@ -29,10 +29,12 @@ begin
     for update;
     for v_job in
         select g.id as asked, j.id, j.status, j.unique_key, j.queue, j.kind,
-            w.id is null or w.died_at is not null or w.stopped_at is not null as orphaned
+            not exists (
+                select from pgq.workers as w
+                where w.id = j.worker_id and w.died_at is null and w.stopped_at is null
+            ) as orphaned
         from (select distinct u.id from unnest(p_ids) as u (id)) as g
         left join pgq.jobs as j on j.id = any (p_ids) and j.id = g.id and j.shard = 0
-        left join pgq.workers as w on w.id = j.worker_id
         order by j.unique_key nulls first, g.id
     loop
         id := v_job.asked;

@@ -2,7 +2,7 @@
 -- than 30 days, and refusals that were not repeated for an hour. One at a time; a second caller does
 -- nothing.
 -- Returns: nothing. Locks: an advisory lock, then the rows it deletes.
--- Relies on: throughput_pkey, refusals_pkey, jobs_running.
+-- Relies on: throughput_pkey, refusals_pkey, workers_ended, jobs_running.
 create or replace function pgq.tidy() returns void
 language plpgsql
 set search_path = ''

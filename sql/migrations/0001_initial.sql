@@ -122,8 +122,11 @@ create table pgq.workers (
     constraint workers_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
--- Who lives; the others are forgotten after a day.
+-- Who lives; and the others, the last ones first, which are forgotten after a day. Where something
+-- starts a worker that dies again and again, they are many.
 create index workers_living on pgq.workers (id) where died_at is null and stopped_at is null;
+create index workers_ended on pgq.workers (coalesce(died_at, stopped_at))
+    where coalesce(died_at, stopped_at) is not null;
 
 -- Jobs of dead workers that the database refused to give back, and why; see pgq.give_back_lost.
 create table pgq.refusals (
@@ -149,7 +152,11 @@ create table pgq.kinds (
     max_attempts integer,
     timeout interval,
     updated_at timestamptz not null default now(),
-    constraint kinds_pkey primary key (kind)
+    constraint kinds_pkey primary key (kind),
+    -- As in jobs: what no job can be would fail every enqueue of the kind.
+    constraint kinds_queue check (queue <> '' and length(queue) <= 200),
+    constraint kinds_max_attempts check (max_attempts between 1 and 1000000),
+    constraint kinds_timeout check (timeout > interval '0' and timeout <= interval '3650 days')
 );
 
 -- Counters by minute. Each of 16 slots belongs to the backends of one residue class, so that

@@ -1,17 +1,17 @@
 -- The workers that live and, of those that ended, the last hundred: dead ones of this last hour, or
 -- `all`, which are those of the last day. Everything is judged by the server's clock.
--- Relies on workers_living, and on jobs_running for what each of them runs.
+-- Relies on workers_living and workers_ended, and on jobs_running for what each of them runs.
 with held as materialized (
     select h.lock_key from pgq.held_locks() as h
 ),
 ended as (
     select w.*
     from pgq.workers as w
-    where (w.died_at is not null or w.stopped_at is not null)
+    where coalesce(w.died_at, w.stopped_at) > now() - interval '1 day'
         and (%(all)s::boolean or w.died_at > now() - interval '1 hour')
         and (%(queue)s::text is null or %(queue)s::text = any (w.queues))
         and (%(host)s::text is null or w.host = %(host)s::text)
-    order by coalesce(w.died_at, w.stopped_at) desc, w.id desc
+    order by coalesce(w.died_at, w.stopped_at) desc
     limit 100
 ),
 living as (

@@ -166,6 +166,11 @@ def fill(queue: Queue) -> None:
     """Make the table large."""
     insert(queue.conn, "done", MANY)
     insert(queue.conn, "pending", MANY)
+    queue.conn.execute(
+        "insert into pgq.workers (host, pid, version, queues, concurrency, died_at)"
+        " select 'testhost', 1, '0', '{default}', 1, now() from generate_series(1, %s)",
+        (MANY // 10,),
+    )
     for worker_id in (queue.worker_id, queue.dead_id):
         queue.conn.execute(
             "insert into pgq.jobs (kind, status, attempts, lease, worker_id)"

@@ -6,6 +6,7 @@ import pytest
 from pgq import db
 from pgq.calls import jobs as calls
 from pgq.calls.jobs import Progress
+from pgq.errors import Conflict
 from pgq.model import ClaimedJob, Failed
 from tests.support import jobs
 from tests.support.jobs import Connection
@@ -96,7 +97,7 @@ def test_a_row_that_is_locked_does_not_hold_a_heartbeat_up(shared: str) -> None:
         psycopg.connect(shared, autocommit=True) as beating,
         psycopg.connect(shared) as person,
     ):
-        beating.execute("set lock_timeout = '5s'")
+        beating.execute("set statement_timeout = '5s'")
         jobs.fill(beating, 2)
         worker = jobs.register(beating)
         one, two = jobs.claim(beating, worker)
@@ -110,3 +111,17 @@ def test_a_row_that_is_locked_does_not_hold_a_heartbeat_up(shared: str) -> None:
         )
 
         assert (said(beating, one), said(beating, two)) == (None, {"fraction": 0.5})
+
+
+def test_a_table_that_is_locked_does_not_either(shared: str) -> None:
+    with (
+        psycopg.connect(shared, autocommit=True) as beating,
+        psycopg.connect(shared) as person,
+    ):
+        beating.execute("set statement_timeout = '5s'")
+        jobs.fill(beating, 1)
+        job = jobs.claim_one(beating, jobs.register(beating))
+        person.execute("lock table pgq.jobs")
+
+        with pytest.raises(Conflict, match="lock timeout"):
+            say(beating, job)

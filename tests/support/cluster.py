@@ -37,6 +37,15 @@ SETTINGS: Mapping[str, str] = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
 }
+DURABLE: Mapping[str, str] = {
+    "autovacuum_naptime": "10s",
+    "deadlock_timeout": "1s",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+}
+"""As a server in production has it, for what is to show what a crash of it loses."""
+
 ACCESS = """\
 local all all trust
 local replication all trust
@@ -63,6 +72,7 @@ class Cluster:
     data: Path
     port: int
     account: str | None
+    environment: Mapping[str, str]
 
     def dsn(self, database: str = "postgres") -> str:
         """A superuser's way in over the socket, without a password."""
@@ -118,7 +128,7 @@ class Cluster:
         command = [str(self.prefix / "bin" / program), "--pgdata", str(self.data), *arguments]
         done = subprocess.run(
             command, check=False, cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, env=_environment(), **_identity(self.account),
+            text=True, env={**_environment(), **self.environment}, **_identity(self.account),
         )  # fmt: skip
         if done.returncode:
             log = self.home / "log"
@@ -127,33 +137,45 @@ class Cluster:
 
 
 @contextmanager
-def running(version: int, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+def running(
+    version: int,
+    settings: Mapping[str, str] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    durable: bool = False,
+) -> Iterator[Cluster]:
     """A new server of this major version, gone when the block ends, however it ends.
 
-    Settings given here come on top of those that all test servers have.
+    Settings given here come on top of those that all test servers have. `environment`: variables
+    for the server's processes. A durable one is on disk, and syncs every commit to it.
     """
-    with placed(version) as cluster:
-        cluster.initialise({**SETTINGS, **(settings or {})})
+    with placed(version, environment, durable=durable) as cluster:
+        cluster.initialise({**SETTINGS, **(DURABLE if durable else {}), **(settings or {})})
         cluster.start()
         yield cluster
 
 
 @contextmanager
-def placed(version: int) -> Iterator[Cluster]:
+def placed(
+    version: int, environment: Mapping[str, str] | None = None, *, durable: bool = False
+) -> Iterator[Cluster]:
     """A server that is not made yet, only its place; whatever is made there goes with the block."""
     programs = binaries.find(version)
     account = _account()
-    with _folders(account) as (home, data):
+    with _folders(account, "/var/tmp" if durable else _fast_folder()) as (home, data):
         prefix = _runnable(programs, home, account)
-        yield Cluster(prefix=prefix, home=home, data=data, port=_free_port(), account=account)
+        yield Cluster(
+            prefix=prefix, home=home, data=data, port=_free_port(), account=account,
+            environment=environment or {},
+        )  # fmt: skip
 
 
 @contextmanager
-def _folders(account: str | None) -> Iterator[tuple[Path, Path]]:
+def _folders(account: str | None, place: str) -> Iterator[tuple[Path, Path]]:
     """Private folders for socket and data, guarded: both and the server go with the block."""
     # Not below TMPDIR, which may be too long for a socket's path.
     home = Path(tempfile.mkdtemp(prefix="pgq-test-", dir="/tmp"))
-    data = Path(tempfile.mkdtemp(prefix="pgq-test-", dir=_fast_folder()))
+    data = Path(tempfile.mkdtemp(prefix="pgq-test-", dir=place))
     guard = ["/bin/sh", "-c", GUARD, "guard", str(data), str(home)]
     with subprocess.Popen(
         guard, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True

@@ -30,36 +30,70 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = {size}
 client_login_timeout = 10
+server_login_retry = {retry}
 """
 
 
+class Pooler:
+    """A pooler that may be ended and started again, at the same port."""
+
+    def __init__(self, dsn: str, config: Path, *, port: int, database: str) -> None:
+        """`dsn`: the server's, whose owner the pooler runs as."""
+        self.dsn = make_conninfo(host="127.0.0.1", port=port, dbname=database, user="postgres")
+        """The database through the pooler."""
+        self._config = config
+        self._port = port
+        self._account = _account(str(conninfo_to_dict(dsn)["host"]))
+        if self._account:
+            shutil.chown(config.parent, self._account.pw_name)
+            shutil.chown(config, self._account.pw_name)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Return once it takes clients."""
+        account = self._account
+        self._process = subprocess.Popen(
+            [shutil.which("pgbouncer") or "/usr/sbin/pgbouncer", "--quiet", str(self._config)],
+            stdin=subprocess.DEVNULL,
+            user=account.pw_uid if account else None,
+            group=account.pw_gid if account else None,
+            extra_groups=[] if account else None,
+        )
+        _wait_for(self._port, self._process)
+
+    def stop(self) -> None:
+        """End it, and with it all connections."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+
 @contextmanager
-def pooling(dsn: str, *, size: int) -> Iterator[str]:
-    """The DSN of this database through a pooler with so many server connections."""
-    program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+def pooler(dsn: str, *, size: int, retry: int = 15) -> Iterator[Pooler]:
+    """A pooler before this database, with so many server connections.
+
+    `retry`: seconds until it tries again to reach a server that refused it (15 is its default).
+    """
     server = conninfo_to_dict(dsn)
     database = str(server.pop("dbname"))
     port = _free_port()
     with tempfile.TemporaryDirectory(prefix="pgq-test-", dir="/tmp") as folder:
         config = Path(folder, "pgbouncer.ini")
         settings = make_conninfo("", **server)
-        config.write_text(CONFIG.format(server=settings, port=port, size=size))
-        account = _account(str(server["host"]))
-        if account:
-            shutil.chown(folder, account.pw_name)
-            shutil.chown(config, account.pw_name)
-        with subprocess.Popen(
-            [program, "--quiet", str(config)],
-            stdin=subprocess.DEVNULL,
-            user=account.pw_uid if account else None,
-            group=account.pw_gid if account else None,
-            extra_groups=[] if account else None,
-        ) as process:
-            try:
-                _wait_for(port, process)
-                yield make_conninfo(host="127.0.0.1", port=port, dbname=database, user="postgres")
-            finally:
-                process.terminate()
+        config.write_text(CONFIG.format(server=settings, port=port, size=size, retry=retry))
+        made = Pooler(dsn, config, port=port, database=database)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
+
+
+@contextmanager
+def pooling(dsn: str, *, size: int, retry: int = 15) -> Iterator[str]:
+    """The DSN of this database through a pooler; see pooler()."""
+    with pooler(dsn, size=size, retry=retry) as made:
+        yield made.dsn
 
 
 def _account(host: str) -> pwd.struct_passwd | None:

@@ -60,6 +60,7 @@ class WorkerProcess:
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self._lines: list[Line] = []
         self._changed = threading.Condition()
@@ -117,6 +118,10 @@ class WorkerProcess:
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
         self._process.send_signal(number)
+
+    def send_group(self, number: signal.Signals) -> None:
+        """Send its whole process group a signal, as a terminal or an init system does."""
+        os.killpg(self.pid, number)
 
     def ended(self) -> int:
         """Wait for its end; gives the exit code."""

@@ -67,6 +67,10 @@ def test_concurrency_is_100_for_the_loop_and_by_the_cores_for_the_rest(app: pgq.
         ({"command": "true", "poll": timedelta(0)}, "poll"),
         ({"command": "true", "poll": timedelta(days=1)}, "poll"),
         ({"command": "true", "grace": timedelta(seconds=-1)}, "grace"),
+        ({"command": "true", "queues": [""]}, "queue: give 1 to 200 characters, not 0"),
+        ({"command": "true", "queues": ["a\0b"]}, "queue .* NUL"),
+        ({"command": "true", "kinds": ["x" * 201]}, "kind: give 1 to 200 characters, not 201"),
+        ({"command": " "}, "give a command"),
         ({"command": "true", "log_format": "xml"}, "log format: give one of text, json"),
         ({"command": "true", "recycle_jobs": 0}, "recycle"),
         ({"command": "true", "recycle_mb": 0}, "recycle"),
@@ -81,3 +85,16 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
 def test_a_kind_without_a_handler_is_refused(app: pgq.App) -> None:
     with pytest.raises(UsageError, match="no handler for kind 'fax'; it has mail, note, resize"):
         Options("", app=app, kinds=["mail", "fax"])
+
+
+def test_a_name_with_a_comma_is_doubted_unless_a_handler_has_it(app: pgq.App) -> None:
+    @app.job("odd", queue="x,y")
+    def odd() -> None: ...
+
+    assert Options("", app=app, queues=["letters", "x,y"]).doubts == []
+    assert Options("", app=app, queues=["letters,pictures"]).doubts == [
+        "--queue 'letters,pictures' is one name with a comma in it: give --queue once for each"
+    ]
+    assert Options("", command="true", kinds=["a,b"]).doubts == [
+        "--kind 'a,b' is one name with a comma in it: give --kind once for each"
+    ]

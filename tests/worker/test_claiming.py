@@ -9,9 +9,8 @@ import psycopg
 import pytest
 
 import pgq
-import pgq.worker.claim
 from tests.support import jobs
-from tests.support.databases import PATIENCE, wait_until
+from tests.support.databases import wait_until
 from tests.support.jobs import Connection
 from tests.support.workers import drain
 
@@ -195,28 +194,3 @@ def test_what_was_claimed_ahead_and_cannot_start_is_handed_back(
     assert {"status": "pending", "attempts": 0} in given_back
     assert jobs.counted(queue) == {"done": 601, "failed": 0, "retried": 0}
     assert jobs.value(queue, "select max(attempts) from pgq.jobs") == 1
-
-
-def test_a_job_that_runs_nowhere_though_its_worker_lives_is_handed_back(
-    queue: Connection, shared: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pgq.worker.claim, "RECONCILE", 0.1)
-    app = pgq.App()
-    strange = jobs.enqueue(queue, "strange")
-
-    @app.job("hold")
-    async def hold() -> None:
-        queue.execute(
-            "update pgq.jobs set status = 'running', lease = 1, attempts = 1, locked_at = now(),"
-            " worker_id = (select id from pgq.workers) where id = %s",
-            (strange,),
-        )
-        async with asyncio.timeout(PATIENCE):
-            while jobs.row(queue, strange)["status"] == "running":  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-
-    jobs.enqueue(queue, "hold")
-    drain(shared, app, concurrency=2)
-
-    row = jobs.row(queue, strange)
-    assert (row["status"], row["attempts"], row["losses"]) == ("pending", 0, 0)

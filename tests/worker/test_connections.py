@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import closing
+from pathlib import Path
 from signal import SIGHUP, SIGTERM
 from typing import Literal
 
@@ -9,8 +10,8 @@ import psycopg
 import pytest
 
 import pgq
-import pgq.worker.main
-from tests.support import jobs, workers
+import pgq.worker.closing
+from tests.support import diary, jobs, workers
 from tests.support.cluster import Cluster
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
@@ -46,6 +47,30 @@ def test_each_terminated_backend_is_replaced_and_spoken_of_once(
     assert {worker.said("database lost", loop=loop) for loop in LOOPS} == {1}
     assert {worker.said("database back", loop=loop) for loop in LOOPS} == {1}
     assert jobs.value(queue, "select bool_and(attempts = 1) from pgq.jobs")
+
+
+def test_an_outcome_that_was_being_written_when_all_backends_ended_counts_once(
+    shared: str, queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    worker = fleet.hire(*APP)
+    job_id = jobs.enqueue(queue, "keep a diary")
+    wait_until(queue, "select status = 'running' from pgq.jobs where id = %s", job_id)
+    with psycopg.connect(shared) as slow:
+        slow.execute("select from pgq.jobs where id = %s for update", (job_id,))
+        (tmp_path / "go").touch()
+        wait_until(
+            queue,
+            "select bool_or(cardinality(pg_blocking_pids(pid)) > 0) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'pgq worker finish'",
+        )
+        for loop in LOOPS:
+            terminate(queue, loop)
+        worker.seen("database lost", loop="finish")
+
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+    assert jobs.counted(queue) == {"done": 1, "failed": 0, "retried": 0}
+    assert jobs.row(queue, job_id)["attempts"] == 1
+    assert len(diary.read(tmp_path / "diary")) == 1
 
 
 def test_a_worker_that_lost_its_channel_hears_again(queue: Connection, fleet: Workers) -> None:
@@ -85,7 +110,7 @@ def test_a_restart_in_the_middle_loses_nothing(
 def test_a_worker_without_a_database_can_be_stopped(
     own: Cluster, home: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pgq.worker.main, "FAREWELL", 0.2)
+    monkeypatch.setattr(pgq.worker.closing, "FAREWELL", 0.2)
     app = pgq.App()
 
     @app.job("last")

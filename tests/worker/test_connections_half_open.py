@@ -12,6 +12,7 @@ from tests.support.proxy import Proxy
 from tests.support.workers import Workers, appears
 
 APP = ("--app", "tests.worker.impatient:app")
+PATIENT = ("--app", "tests.worker.handlers:app")
 LOOPS = ("claim", "finish", "heartbeat")
 RESTS: LiteralString = (
     "select bool_or(state = 'idle' and query like '%%pgq.claim(%%') from pg_stat_activity"
@@ -81,10 +82,10 @@ def test_a_worker_that_is_cut_off_stops_its_jobs_before_others_run_them(
         "insert into pgq.queues (queue, visibility_timeout) values ('default', '10 seconds')"
         " on conflict (queue) do update set visibility_timeout = excluded.visibility_timeout"
     )
-    cut_off = fleet.hire(*APP, dsn=proxy.dsn)
+    cut_off = fleet.hire(*PATIENT, dsn=proxy.dsn)
     jobs.enqueue(queue, "keep a diary")
     wait_until(queue, "select bool_or(status = 'running') from pgq.jobs")
-    other = fleet.hire(*APP)
+    other = fleet.hire(*PATIENT)
 
     proxy.stall(new=True)
     wait_until(queue, "select bool_and(worker_id = %s) from pgq.jobs", other.id)

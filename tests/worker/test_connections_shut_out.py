@@ -8,7 +8,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgq import migrate
 from tests.support import cluster, diary, jobs
 from tests.support.cluster import Cluster
 from tests.support.databases import wait_until

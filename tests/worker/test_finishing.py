@@ -1,14 +1,19 @@
 """Outcomes and claims are written once, also when the reply of the database is lost."""
 
+import asyncio
+from datetime import timedelta
+from signal import SIGHUP, SIGTERM
+
 import psycopg
 import pytest
 
 import pgq
+from pgq.worker import Options
 from tests.support import jobs
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
 from tests.support.proxy import Proxy
-from tests.support.workers import Workers, drain
+from tests.support.workers import Workers, drain, run, tell_self
 
 
 def test_a_lone_outcome_is_written_at_once(shared: str, queue: Connection) -> None:
@@ -51,22 +56,64 @@ def test_a_finish_whose_reply_was_lost_is_sent_again_and_counted_once(
     assert "done=1 not_done=0 lost=0" in log
 
 
-def test_a_failure_whose_reply_was_lost_is_sent_again_and_counted_once(
-    proxy: Proxy, queue: Connection
+@pytest.mark.parametrize(
+    ("outcome", "row", "recorded", "counted"),
+    [
+        (ValueError("no luck"), ("pending", 1, 0), 1, {"retried": 1}),
+        (pgq.Fail("for good"), ("failed", 1, 0), 1, {"failed": 1}),
+        (pgq.snooze(timedelta(hours=1)), ("pending", 0, 1), 0, {}),
+        (pgq.Cancel("not needed"), ("cancelled", 1, 0), 1, {}),
+    ],
+    ids=["failed", "failed for good", "snoozed", "cancelled"],
+)
+def test_another_outcome_whose_reply_was_lost_is_sent_again_and_counted_once(
+    proxy: Proxy,
+    queue: Connection,
+    capsys: pytest.CaptureFixture[str],
+    outcome: object,
+    row: tuple[str, int, int],
+    recorded: int,
+    counted: dict[str, int],
 ) -> None:
     app = pgq.App()
 
     @app.job("work")
-    async def work() -> None:
-        raise ValueError("no luck")
+    async def work() -> object:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     job_id = jobs.enqueue(queue, "work")
     proxy.lose_reply("pgq worker finish")
     drain(proxy.dsn, app)
 
     assert proxy.lost.is_set()
-    assert len(jobs.attempts(queue, job_id)) == 1
-    assert jobs.counted(queue) == {"done": 0, "failed": 0, "retried": 1}
+    written = jobs.row(queue, job_id)
+    assert (written["status"], written["attempts"], written["snoozes"]) == row
+    assert len(jobs.attempts(queue, job_id)) == recorded
+    assert jobs.counted(queue) == {"done": 0, "failed": 0, "retried": 0, **counted}
+    assert "done=0 not_done=1 lost=0" in capsys.readouterr().err
+
+
+def test_a_job_handed_back_whose_reply_was_lost_is_pending_and_not_charged(
+    proxy: Proxy, queue: Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = pgq.App()
+
+    @app.job("work")
+    async def work() -> None:
+        proxy.lose_reply("pgq worker finish")
+        tell_self(SIGTERM, SIGHUP)
+        await asyncio.Event().wait()
+
+    job_id = jobs.enqueue(queue, "work")
+    assert run(Options(dsn=proxy.dsn, app=app)) == 128 + SIGHUP
+
+    assert proxy.lost.is_set()
+    row = jobs.row(queue, job_id)
+    assert (row["status"], row["attempts"], row["lease"]) == ("pending", 0, None)
+    assert jobs.attempts(queue, job_id) == []
+    assert "done=0 not_done=1 lost=0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("answered", [True, False])

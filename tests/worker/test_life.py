@@ -1,5 +1,6 @@
 """Who is alive: a dead worker's jobs run elsewhere, and nobody who lives is taken for dead."""
 
+import os
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,9 +10,11 @@ from tests.support import jobs
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
 from tests.support.lifelines import lifeline
+from tests.support.pooler import pooling
 from tests.support.workers import Workers, appears
 
 APP = ("--app", "tests.worker.handlers:app")
+ROUGH = ("--app", "tests.worker.rough:app")
 PROMISED = timedelta(seconds=10)
 """Twice what the protocol promises of a quiet machine."""
 
@@ -55,6 +58,83 @@ def test_a_killed_workers_job_runs_elsewhere_soon(
     assert second.seen("dead worker's jobs given back")["worker"] == f"w-{first.id}"
 
 
+def test_children_that_outlive_a_killed_worker_do_not_keep_its_jobs(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "spawn and hold")
+    first = fleet.start(*ROUGH)
+    appears(tmp_path / "started-1")
+    second = fleet.start(*ROUGH)
+    second.seen("worker started")
+
+    killed_at = clock(queue)
+    first.send(SIGKILL)
+    appears(tmp_path / "started-2")
+    (tmp_path / "go").touch()
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+
+    assert jobs.row(queue, job_id)["locked_at"] - killed_at < PROMISED
+    for attempt in (1, 2):
+        for child in (tmp_path / f"children-{attempt}").read_text().split():
+            os.kill(int(child), SIGKILL)  # it was alive until now
+
+
+def test_the_jobs_of_the_only_worker_run_soon_after_the_next_one_starts(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "hold")
+    first = fleet.start(*APP)
+    appears(tmp_path / "started-1")
+    first.send(SIGKILL)
+    assert first.ended() == -SIGKILL
+
+    second = fleet.start(*APP)
+    (tmp_path / "go").touch()
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+
+    began = jobs.value(queue, "select started_at from pgq.workers where id = %s", second.id)
+    assert jobs.row(queue, job_id)["locked_at"] - began < PROMISED
+
+
+def test_a_worker_that_can_hold_no_lock_is_dead_after_the_visibility_timeout(
+    queue: Connection, shared: str, fleet: Workers, tmp_path: Path
+) -> None:
+    queue.execute(
+        "insert into pgq.queues (queue, visibility_timeout) values ('default', '10 seconds')"
+    )
+    job_id = jobs.enqueue(queue, "hold")
+    with pooling(shared, size=2) as pooled:
+        first = fleet.start(*APP, dsn=pooled)
+        appears(tmp_path / "started-1")
+        second = fleet.start(*APP, dsn=pooled)
+        second.seen("worker started")
+        first.send(SIGKILL)
+        beaten_at = jobs.value(queue, "select beat_at from pgq.workers where id = %s", first.id)
+        appears(tmp_path / "started-2")
+        (tmp_path / "go").touch()
+        wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
+
+    row = jobs.row(queue, job_id)
+    assert (row["worker_id"], row["attempts"]) == (second.id, 2)
+    assert timedelta(seconds=10) <= row["locked_at"] - beaten_at < timedelta(seconds=16)
+
+
+def test_jobs_of_workers_that_nobody_knows_any_more_run_all_the_same(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "hold")
+    first = fleet.start(*APP)
+    appears(tmp_path / "started-1")
+    first.send(SIGKILL)
+    assert first.ended() == -SIGKILL
+    queue.execute("delete from pgq.workers")
+
+    (tmp_path / "go").touch()
+    fleet.start(*APP)
+
+    wait_until(queue, "select status = 'done' and attempts = 2 from pgq.jobs where id = %s", job_id)
+
+
 def test_a_killed_workers_command_is_gone_before_it_runs_again(
     queue: Connection, fleet: Workers, tmp_path: Path
 ) -> None:
@@ -82,21 +162,6 @@ def test_a_killed_workers_commands_end_with_it(
         assert line.heard() == "up\n"
         worker.send(SIGKILL)
         assert line.heard() == ""
-
-
-def test_a_handler_that_blocks_the_loop_is_not_taken_for_dead(
-    queue: Connection, fleet: Workers
-) -> None:
-    blocked = fleet.start(*APP, "--kind", "block the loop")
-    fleet.start(*APP, "--kind", "hold")
-    job_id = jobs.enqueue(queue, "block the loop", payload={"seconds": 8})
-
-    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
-
-    row = jobs.row(queue, job_id)
-    assert (row["worker_id"], row["attempts"], row["losses"]) == (blocked.id, 1, 0)
-    assert row["finished_at"] - row["locked_at"] > timedelta(seconds=8)
-    assert jobs.value(queue, "select count(*) from pgq.workers where died_at is not null") == 0
 
 
 def test_a_worker_that_was_frozen_for_too_long_changes_nothing_and_begins_anew(

@@ -34,6 +34,20 @@ def test_an_outcome_that_is_refused_does_not_keep_the_others_from_being_written(
         wait_until(conn, "select count(*) = 21 from pgq.jobs where status = 'done'")
 
 
+def test_an_outcome_that_is_refused_is_not_tried_again_with_each_job_that_ends(db: str) -> None:
+    with psycopg.connect(db, autocommit=True) as conn, starting(db, {}) as workers:
+        conn.execute(CURSE)
+        conn.execute("insert into pgq.jobs (kind, payload) values ('take all', '{\"cursed\": 1}')")
+        worker = workers.start(*APP)
+        worker.seen("outcome not written")
+
+        for _ in range(100):
+            job_id = jobs.enqueue(conn, "take all")
+            wait_until(conn, "select status = 'done' from pgq.jobs where id = %s", job_id)
+
+        assert len(worker.log("outcome not written")) < 10
+
+
 def test_a_session_that_is_ended_for_its_idleness_is_replaced(db: str) -> None:
     app = pgq.App()
 

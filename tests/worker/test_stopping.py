@@ -8,7 +8,7 @@ from signal import SIGHUP, SIGINT, SIGTERM, Signals
 import pytest
 
 import pgq
-import pgq.worker.main
+import pgq.worker.closing
 from tests.support import jobs, workers
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
@@ -126,7 +126,7 @@ def test_a_thread_that_does_not_stop_is_handed_back_as_the_process_ends(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(pgq.worker.main, "STOPPING", 0.1)
+    monkeypatch.setattr(pgq.worker.closing, "STOPPING", 0.1)
     app = pgq.App()
     go = threading.Event()
 

@@ -1,0 +1,108 @@
+"""The end of a worker: it claims no more, lets jobs end, and writes what became of them."""
+
+import asyncio
+from datetime import timedelta
+
+from pgq.model import HandedBack
+from pgq.runner.interrupt import Interrupt, clock
+from pgq.runner.ladder import LONGEST
+from pgq.worker import log
+from pgq.worker.claim import ClaimLoop
+from pgq.worker.crew import Crew
+from pgq.worker.ending import Ending
+from pgq.worker.finish import FinishLoop
+
+STOPPING = LONGEST + 2.0
+"""Seconds that jobs asked to stop have for it, before they are handed back as they are."""
+
+LAST_CLAIM = 2.0
+"""Seconds for the answer to the claim under way, of a worker that was told to hurry."""
+
+FAREWELL = 10.0
+"""Seconds for the last writes of a worker that was told to hurry."""
+
+
+class Closing:
+    """How one worker stops."""
+
+    def __init__(
+        self,
+        ending: Ending,
+        crew: Crew,
+        claiming: ClaimLoop,
+        finishing: FinishLoop,
+        *,
+        grace: timedelta | None,
+    ) -> None:
+        self._ending = ending
+        self._crew = crew
+        self._claiming = claiming
+        self._finishing = finishing
+        self._grace = grace
+
+    async def run(self, claimer: asyncio.Task[None]) -> None:
+        """Stop; `claimer` is the task of the claim loop.
+
+        The grace bounds all of it, also without a database; so does a signal that says hurry.
+        """
+        self._claiming.stop()
+        late: asyncio.TimerHandle | None = None
+        if self._grace is not None:
+            loop = asyncio.get_running_loop()
+            late = loop.call_later(self._grace.total_seconds(), self._ending.lose_patience)
+        if self._crew.busy:
+            await self._unless_hurried(claimer, LAST_CLAIM)
+        else:  # the claim under way is all there is to wait for
+            await asyncio.wait({claimer}, timeout=FAREWELL)
+            claimer.cancel()
+        self.withdraw()
+        await self._let_end(late)
+        flushed = asyncio.create_task(self._finishing.flushed())
+        if not await self._unless_hurried(flushed, FAREWELL):
+            log.error("outcomes not written; these jobs run again", jobs=self._finishing.unwritten)
+        if late is not None:
+            late.cancel()
+
+    def withdraw(self) -> None:
+        """Hand back what has not started."""
+        for job in self._crew.withdraw():
+            self._finishing.report(job, HandedBack())
+
+    async def _let_end(self, late: asyncio.TimerHandle | None) -> None:
+        ending = self._ending
+        if not await self._idle():
+            self._crew.ask(Interrupt.HAND_BACK)
+            if late is not None:  # it is not to cut the time to stop short
+                late.cancel()
+            ending.hurry.clear()
+            if not await self._idle(STOPPING):
+                self._abandon()
+        if ending.urgent:
+            ending.hurry.set()
+
+    async def _idle(self, seconds: float | None = None) -> bool:
+        """Wait until nothing runs: false when the time is over, or told to hurry."""
+        until = None if seconds is None else clock() + seconds
+        while self._crew.busy:
+            if self._ending.hurry.is_set() or (until is not None and clock() >= until):
+                return False
+            await asyncio.sleep(0.02)
+        return True
+
+    def _abandon(self) -> None:
+        """Hand back what cannot be stopped (threads): they end with the process, now."""
+        for job in self._crew.started():
+            log.warning("handed back while it still ran", job=job.id, kind=job.kind)
+            self._finishing.report(job, HandedBack())
+
+    async def _unless_hurried(self, task: asyncio.Task[None], seconds: float) -> bool:
+        """Wait for a task until told to hurry, then so many seconds more; whether it ended.
+
+        Without the database it may never end.
+        """
+        hurry = asyncio.create_task(self._ending.hurry.wait())
+        await asyncio.wait({task, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        ended, _ = await asyncio.wait({task}, timeout=seconds)
+        task.cancel()
+        return bool(ended)

@@ -1,0 +1,2 @@
+-- The time now, by the clock that decides.
+select pg_catalog.clock_timestamp()

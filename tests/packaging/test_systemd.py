@@ -1,0 +1,59 @@
+"""The units in examples/systemd: systemd takes them, and their figures fit the worker's."""
+
+import re
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from pgq.errors import UsageError
+from pgq.text import parse_duration
+from pgq.worker import closing
+from tests.support.workers import PROGRAM, ROOT
+
+UNITS = ROOT / "examples" / "systemd"
+
+
+def settings(name: str) -> dict[str, str]:
+    """The settings of a file, by name; of a variable set by a unit too."""
+    lines = (UNITS / name).read_text().splitlines()
+    pairs = [line.removeprefix("Environment=").split("=", 1) for line in lines if "=" in line]
+    return {name: value for name, value in pairs if not name.startswith("#")}
+
+
+@pytest.mark.parametrize("unit", ["pgq-worker@.service", "pgq-check.service", "pgq-check.timer"])
+def test_systemd_finds_nothing_wrong(unit: str, tmp_path: Path) -> None:
+    for file in UNITS.glob("pgq-*"):
+        text = file.read_text().replace("/srv/app/.venv/bin/pgq", PROGRAM)
+        (tmp_path / file.name).write_text(text)
+
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(tmp_path / unit)],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_systemd_waits_longer_than_a_worker_needs_to_stop() -> None:
+    unit = settings("pgq-worker@.service")
+    needed = closing.LAST_CLAIM + closing.STOPPING + 2 * closing.FAREWELL
+
+    left = parse_duration(unit["TimeoutStopSec"]) - parse_duration(unit["PGQ_GRACE"])
+
+    assert left > timedelta(seconds=needed)
+
+
+def test_a_usage_error_is_not_tried_again() -> None:
+    unit = settings("pgq-worker@.service")
+
+    assert (unit["Restart"], unit["KillMode"]) == ("always", "mixed")
+    assert unit["RestartPreventExitStatus"] == str(UsageError.exit_code)
+
+
+def test_the_variables_of_the_example_are_those_of_the_worker() -> None:
+    source = (ROOT / "pgq_cli" / "commands" / "worker.py").read_text()
+    known = set(re.findall(r'envvar="(\w+)"', source)) | {"PGQ_DSN", "PGQ_LOG_FORMAT"}
+
+    assert set(settings("mail.env")) | {"PGQ_GRACE"} <= known
