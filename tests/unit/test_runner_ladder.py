@@ -6,7 +6,7 @@ from pgq.registry.app import Isolation
 from pgq.runner.grouped import Rungs
 from pgq.runner.interrupt import Interrupt, Stop
 from pgq.runner.ladder import HURRY, LONGEST, Rung
-from pgq.worker import main, surrender
+from pgq.worker import closing, surrender
 
 T = 1000.0
 """When the first wish is told."""
@@ -71,4 +71,4 @@ def test_what_others_run_is_ended_before_the_worker_would_end_itself(stop: Stop)
 
 
 def test_a_worker_that_stops_waits_for_the_whole_ladder() -> None:
-    assert main.STOPPING > LONGEST
+    assert closing.STOPPING > LONGEST
