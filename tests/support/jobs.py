@@ -138,6 +138,13 @@ def attempts(conn: Connection, job_id: int) -> list[Row]:
     return rows(conn, "select * from pgq.attempts where job_id = %s order by id", job_id)
 
 
+def output(conn: Connection, job_id: int) -> list[str]:
+    """What was logged in the only recorded attempt of a job: its lines, without their times."""
+    (attempt,) = attempts(conn, job_id)
+    lines = (attempt["output"] or "").split("\n")
+    return [line if line.startswith(" ") else line.partition(" ")[2] for line in lines]
+
+
 def counted(conn: Connection) -> dict[str, int]:
     """How many jobs `throughput` counts as done, failed and retried."""
     (totals,) = rows(

@@ -2,6 +2,7 @@
 that may be broken.
 """
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,6 +62,17 @@ def work_off(queue: Connection, shared: str) -> WorkOff:
 def _limits(options: dict[str, Any]) -> dict[str, Any]:
     """What enqueue must be told, since the kind is not declared before a worker has started."""
     return {name: options[name] for name in ("max_attempts", "timeout") if options.get(name)}
+
+
+@pytest.fixture
+def talkative() -> Iterator[None]:
+    """The application's logger `shop` says what is of level info and above."""
+    shop = logging.getLogger("shop")
+    shop.setLevel(logging.INFO)
+    yield
+    shop.setLevel(logging.NOTSET)
+    shop.propagate = True
+    shop.handlers.clear()
 
 
 @pytest.fixture

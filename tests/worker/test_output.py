@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -16,26 +16,9 @@ from tests.support.jobs import Connection
 from tests.support.workers import drain
 from tests.worker.conftest import WorkOff
 
-FORGED = "2030-01-31T08:00:00.000Z error shop: forged"
+pytestmark = pytest.mark.usefixtures("talkative")
 SHOP = logging.getLogger("shop")
 PATIENCE = 20.0
-
-
-@pytest.fixture(autouse=True)
-def _talkative() -> Iterator[None]:
-    """The application logs from info on."""
-    SHOP.setLevel(logging.INFO)
-    yield
-    SHOP.setLevel(logging.NOTSET)
-    SHOP.propagate = True
-    SHOP.handlers.clear()
-
-
-def kept(queue: Connection, job_id: int) -> list[str]:
-    """The output of the only attempt, each line without its time."""
-    (attempt,) = jobs.attempts(queue, job_id)
-    lines = (attempt["output"] or "").split("\n")
-    return [line if line.startswith(" ") else line.partition(" ")[2] for line in lines]
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
@@ -56,7 +39,7 @@ def test_what_a_failed_handler_logged_is_kept(
 
     row = work_off(on_the_loop if isolation == "async" else say)
 
-    head, failed, *trace = kept(queue, row["id"])
+    head, failed, *trace = jobs.output(queue, row["id"])
     assert (head, failed) == ("info shop: fetching page 1", "error shop: cannot fetch")
     assert trace[0] == "  Traceback (most recent call last):"
     assert trace[-1] == "  OSError: no route"
@@ -75,7 +58,7 @@ def test_tasks_and_threads_that_a_handler_starts_speak_for_its_job(
 
     row = work_off(handler)
 
-    assert kept(queue, row["id"]) == ["warning shop: in a task", "warning shop: in a thread"]
+    assert jobs.output(queue, row["id"]) == ["warning shop: in a task", "warning shop: in a thread"]
 
 
 def fail(error: Exception) -> None:
@@ -122,7 +105,7 @@ def test_it_is_kept_with_an_attempt_that_timed_out(work_off: WorkOff, queue: Con
 
     row = work_off(handler, timeout=timedelta(milliseconds=50))
 
-    assert kept(queue, row["id"]) == ["warning shop: cleaning up"]
+    assert jobs.output(queue, row["id"]) == ["warning shop: cleaning up"]
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
@@ -146,7 +129,10 @@ def test_jobs_do_not_get_what_others_logged(shared: str, queue: Connection, isol
     drain(shared, app, concurrency=3)
 
     for job_id, name in given.items():
-        assert kept(queue, job_id) == [f"info shop: {name} begins", f"info shop: {name} ends"]
+        assert jobs.output(queue, job_id) == [
+            f"info shop: {name} begins",
+            f"info shop: {name} ends",
+        ]
     assert [attempt["output"] for attempt in jobs.attempts(queue, silent)] == [None]
 
 
@@ -177,7 +163,7 @@ def test_a_task_that_was_left_behind_does_not_speak_for_the_next_job(
     job_id = jobs.enqueue(queue, "second")
     drain(shared, app, concurrency=1)
 
-    assert kept(queue, job_id) == ["warning shop: mine"]
+    assert jobs.output(queue, job_id) == ["warning shop: mine"]
 
 
 def test_only_the_end_is_kept(work_off: WorkOff, queue: Connection) -> None:
@@ -195,82 +181,6 @@ def test_only_the_end_is_kept(work_off: WorkOff, queue: Connection) -> None:
     numbers = [int(line.rpartition(" ")[2]) for line in lines]
     assert numbers == list(range(20_000 - len(numbers), 20_000))
     assert TAIL / 2 < len(attempt["output"]) <= TAIL + 4
-
-
-class Unspeakable:
-    def __str__(self) -> str:
-        raise SystemExit(1)
-
-    __repr__ = __str__
-
-
-class Bottomless:
-    def __str__(self) -> str:
-        return str(self)
-
-
-HOSTILE: dict[str, tuple[tuple[Any, ...], str]] = {
-    "a broken argument": (("say %s", Unspeakable()), "say %s"),
-    "a broken message": ((Unspeakable(),), "(its text cannot be read)"),
-    "no end": (("say %s", Bottomless()), "say %s"),
-    "wrong arguments": (("%d pages", "many"), "%d pages"),
-    "too many arguments": (("nothing", 1, 2), "nothing"),
-    "a lone surrogate": (("a\ud800b",), r"a\ud800b"),
-    "a NUL": (("a\0b",), r"a\x00b"),
-    "lines": (("one\r\n" + FORGED,), r"one\x0d\x0a" + FORGED),
-    "other lines": (("one\u2028" + FORGED + "\x85\x1b[2J",), rf"one\u2028{FORGED}\x85\x1b[2J"),
-}
-
-
-@pytest.mark.parametrize("hostile", HOSTILE)
-def test_no_record_breaks_a_handler_or_passes_for_another_one(
-    work_off: WorkOff, queue: Connection, hostile: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # What the handlers of pytest make of such records is not what is looked at here.
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    arguments, expected = HOSTILE[hostile]
-
-    def handler() -> None:
-        SHOP.error(*arguments)
-        raise ValueError("no luck")
-
-    row = work_off(handler)
-
-    assert row["last_error"] == "ValueError: no luck"
-    assert kept(queue, row["id"]) == [f"error shop: {expected}"]
-
-
-def test_a_hostile_traceback_stays_indented(work_off: WorkOff, queue: Connection) -> None:
-    def handler() -> None:
-        try:
-            raise OSError(f"one\n{FORGED}\r{FORGED}\u2028{FORGED}")
-        except OSError:
-            SHOP.exception("cannot fetch")
-        raise ValueError("no luck")
-
-    row = work_off(handler)
-
-    head, *trace = kept(queue, row["id"])
-    assert head == "error shop: cannot fetch"
-    assert len(trace) > 3
-    assert all(line.startswith("  ") for line in trace)
-
-
-def test_a_message_of_100_megabytes_is_kept_in_part(
-    work_off: WorkOff, queue: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
-
-    def handler() -> None:
-        SHOP.error("x" * 100_000_000 + " the end")
-        raise ValueError("no luck")
-
-    row = work_off(handler)
-
-    (line,) = kept(queue, row["id"])
-    assert "characters cut" in line
-    assert line.endswith(" the end")
-    assert len(line) < TAIL
 
 
 def test_an_application_that_logs_elsewhere_keeps_its_way_and_its_output(
@@ -292,7 +202,7 @@ def test_an_application_that_logs_elsewhere_keeps_its_way_and_its_output(
     row = work_off(handler)
 
     assert heard == ["said"]
-    assert kept(queue, row["id"]) == ["info shop: said"]
+    assert jobs.output(queue, row["id"]) == ["info shop: said"]
     assert "said" not in capsys.readouterr().err
 
 
@@ -312,6 +222,6 @@ def test_threads_of_a_handler_may_log_at_the_same_time(
 
     row = work_off(handler)
 
-    lines = kept(queue, row["id"])[1:]
+    lines = jobs.output(queue, row["id"])[1:]
     assert {line.removeprefix("info shop: ")[:1] for line in lines} <= set("abcd")
     assert all(line[11:] in [name * 10 for name in "abcd"] for line in lines), lines
