@@ -5,10 +5,8 @@ import signal
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
 
 import psycopg
-import pytest
 
 from tests.support import diary, jobs
 from tests.support.cluster import Cluster
@@ -25,7 +23,7 @@ OUTAGE = float(os.environ.get("PGQ_TEST_OUTAGE", "5"))
 """Seconds; 90 and more shows that nothing grows or gives up."""
 
 QUIET = 0.05
-"""Share of a processor that a waiting worker may use; docs/failover.md has what it really is."""
+"""Share of a processor that a waiting worker may use; docs/failover.md has what it really uses."""
 
 
 def declared_dead(conn: Connection) -> int:
@@ -46,9 +44,8 @@ def measured_outage(*crew: WorkerProcess) -> list[float]:
     return [(worker.cpu_seconds - used) / OUTAGE for worker, used in zip(crew, before, strict=True)]
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_an_outage_is_waited_out_quietly(
-    own: Cluster, home: str, hired: Workers, tmp_path: Path, mode: Literal["fast", "immediate"]
+    own: Cluster, home: str, hired: Workers, tmp_path: Path
 ) -> None:
     idle = hired.hire("--exec", "true", "-q", "idle", *DEAF)
     busy = hired.hire(*APP, *DEAF)
@@ -57,7 +54,7 @@ def test_an_outage_is_waited_out_quietly(
         wait_until(before, "select status = 'running' from pgq.jobs where id = %s", kept)
         wait_until(before, "select bool_and(waiting) from pgq.workers where id = %s", idle.id)
 
-    own.stop(mode)
+    own.stop("immediate")
     for worker in (idle, busy):
         worker.seen("database lost", loop="heartbeat")
     (tmp_path / "go").touch()
