@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from pgq.runner.records import message, traceback
 from pgq.runner.verdict import MAX_TRACEBACK
@@ -63,4 +64,5 @@ def replay(logged: Logged) -> None:
         }
     )
     # Not by its own logger: a name once asked for stays for ever, and a child may make up many.
-    logging.getLogger().handle(record)
+    with suppress(Exception):  # a filter or handler of the application
+        logging.getLogger().handle(record)

@@ -1,7 +1,8 @@
 """Signals to all that a job started: its process group, and on Linux also what left the group.
 
 A process leaves its group by setsid(). It is still found as a descendant while its ancestors
-live, and afterwards by the name of the attempt in its environment, which children inherit.
+live, and afterwards by the name of the attempt in its environment, which children inherit. Not
+found is a daemon that has cleared its environment before anybody looked.
 """
 
 import contextlib
@@ -134,13 +135,13 @@ def parse_stat(text: str) -> Process:
 
 
 def _strays(processes: dict[int, Process], leader: int) -> list[Process]:
-    """Descendants of the leader that are not in its group."""
+    """Descendants of the leader, and members of their sessions, that are not in its group."""
     family = {leader}
     while True:
-        more = {p.pid for p in processes.values() if p.parent in family} - family
-        if not more:
+        found = {p.pid for p in processes.values() if p.parent in family or p.session in family}
+        if found <= family:
             break
-        family |= more
+        family |= found
     return [p for p in processes.values() if p.pid in family and p.group != leader]
 
 

@@ -19,7 +19,8 @@ from pgq.runner.group import Process, ending
 from pgq.runner.grouped import Rungs, naming, own_tail
 from pgq.runner.interrupt import Stop, clock, deadline, interrupted
 from pgq.runner.ladder import Rung
-from pgq.runner.pool import Child, Pool
+from pgq.runner.pool import Pool
+from pgq.runner.spawned import Child
 from pgq.runner.thread import Perform
 from pgq.runner.verdict import MAX_ERROR, raised, with_policy
 from pgq.runner.wire import Answer, Loaded, Logged, Progress, Up, Work
@@ -101,6 +102,13 @@ class _Attempt:
 
     def run(self, pool: Pool) -> Verdict | None:
         """Attend the job to its end; None if the child had ended before it could begin."""
+        try:
+            return self._run(pool)
+        except BaseException:
+            pool.discard(self._child)
+            raise
+
+    def _run(self, pool: Pool) -> Verdict | None:
         child, stop = self._child, self._stop
         child.give(self._work)
         if child.has_loaded(self._work):

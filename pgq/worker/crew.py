@@ -12,8 +12,9 @@ from pgq.runner.coroutine import CoroutineRunner
 from pgq.runner.grouped import GroupRunner
 from pgq.runner.interrupt import Interrupt
 from pgq.runner.keeper import Keeper
-from pgq.runner.pool import Pool, Recycling
+from pgq.runner.pool import Pool
 from pgq.runner.process import process_perform
+from pgq.runner.spawned import Recycling
 from pgq.runner.thread import ThreadRunner, handler_perform
 from pgq.worker.lane import Lane, Take
 from pgq.worker.options import Options

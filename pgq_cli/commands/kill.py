@@ -27,7 +27,7 @@ def kill(
         typer.Option(
             "--force",
             help="Take running jobs from their workers at once: their keys are free and they end "
-            "cancelled, but a handler may go on, and nobody tells it to stop.",
+            "cancelled, but a handler may go on, until its worker notices, within about a minute.",
         ),
     ] = False,
     dry_run: DryRun = False,

@@ -1,7 +1,8 @@
 -- Makes jobs end: like pgq.cancel, and the worker of a running job goes on to what it can do, rung
 -- by rung, until the handler has ended. A job that finishes first stays done.
 -- Force cancels a running job at once whoever has it: its keys are free and a late finish changes
--- nothing, but its handler may still run, and nobody tells it to stop.
+-- nothing, but its handler may still run: its worker notices, and stops it, at its next look at
+-- what runs under it, once a minute.
 -- Takes: the ids; force; who asks (for the audit).
 -- Returns: a row an id, with outcome: cancelled, requested, already done, already failed,
 -- already cancelled, or not found; and worker_id: the live worker that was told, or that may still

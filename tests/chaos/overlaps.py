@@ -40,6 +40,8 @@ class Overlap:
     job: int
     cause: Cause
     seconds: float
+    awake: float
+    """Of these, those after the worker of the first had gone on again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ class Judge:
             evidence = f"{_shown(first)} and {_shown(second)}, for {together:.3f} s"
             yield of_job(Name.OVERLAP, first.job, evidence)
             return
-        self.overlaps.append(Overlap(first.job, cause, together))
+        woke = max((spell.end for spell in self._silences(first, by=second.start)), default=0.0)
+        awake = min(together, max(0.0, self._timeline.end(first) - woke))
+        self.overlaps.append(Overlap(first.job, cause, together, awake))
         if cause is not Cause.ENDING:
             yield from self._lingered(first, by=second.start)
 

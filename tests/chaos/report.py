@@ -30,6 +30,7 @@ def figures(history: History, verdict: Verdict, about: Mapping[str, Any]) -> dic
         "exit_codes": _exit_codes(history),
         "overlaps": dict(verdict.overlaps),
         "longest_overlap": verdict.longest_overlap,
+        "longest_overlap_awake": verdict.longest_awake,
         "repeats": dict(verdict.repeats),
         "recovery": asdict(verdict.recovery),
         "violations": [str(violation) for violation in verdict.violations],
@@ -71,7 +72,8 @@ def text(found: Mapping[str, Any]) -> str:
         *(f"{name:12} {_list(found[name])}" for name in ("jobs", "faults", "attempts")),
         f"executions   {_list(found['executions'])}",
         f"processes    {found['processes']}, exit codes: {_list(found['exit_codes'])}",
-        f"overlaps     {_list(found['overlaps'])}, longest {found['longest_overlap']} s",
+        f"overlaps     {_list(found['overlaps'])}",
+        f"  longest    {found['longest_overlap']} s, {found['longest_overlap_awake']} s awake",
         f"repeated     {_list(found['repeats'])}",
         f"recovery     median {recovery['median']} s, longest {recovery['longest']} s of {judged}",
         *(

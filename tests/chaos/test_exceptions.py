@@ -29,7 +29,7 @@ def without(history: History, kind: type) -> History:
 def test_a_documented_overlap_is_counted_with_its_cause(ending: Ending, cause: Cause) -> None:
     verdict = judge(told([(ending, DONE)]))
     assert (verdict.violations, verdict.overlaps) == ((), {cause: 1})
-    assert verdict.longest_overlap == 1.0
+    assert (verdict.longest_overlap, verdict.longest_awake) == (1.0, 0.2)
 
 
 @pytest.mark.parametrize("ending", [CUT_OFF, SESSION_ENDED])

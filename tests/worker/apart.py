@@ -227,7 +227,8 @@ def stubborn(line: str) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         script = "trap '' TERM; (sleep 300 &); sleep 300"
         subprocess.Popen(["sh", "-c", script], pass_fds=[held.fileno()])
-        subprocess.Popen(["setsid", "sh", "-c", script], pass_fds=[held.fileno()])
+        bare = {"PATH": os.environ["PATH"]}
+        subprocess.Popen(["setsid", "sh", "-c", script], pass_fds=[held.fileno()], env=bare)
         held.write("up\n")
         held.flush()
         while True:
@@ -264,12 +265,14 @@ def meet(name: str, other: str) -> None:
 
 
 @app.job("hold a line", isolation="process")
-def hold_a_line(line: str) -> None:
-    """Hold a lifeline together with a grandchild, for ever."""
+def hold_a_line(line: str, interpreter: bool) -> None:
+    """Hold a lifeline together with a grandchild, for ever; let no other thread run if told."""
     with Path(line).open("w") as held:
         subprocess.Popen(["sh", "-c", "(sleep 300 &); sleep 300"], pass_fds=[held.fileno()])
         held.write("up\n")
         held.flush()
+        if interpreter:
+            ctypes.PyDLL(None).sleep(600)
         time.sleep(600)
 
 

@@ -35,7 +35,7 @@ def test_an_outcome_that_comes_too_late_changes_nothing(
     frozen.send(SIGCONT)
 
     frozen.seen("declared dead")
-    assert frozen.seen("lease lost")["job"] == job_id
+    frozen.seen("worker stopped")
     assert jobs.row(queue, job_id) == before
     assert jobs.attempts(queue, job_id) == attempts
     assert [line["job"] for line in frozen.log("lease lost")] == [job_id]
@@ -58,5 +58,5 @@ def test_progress_that_comes_too_late_changes_nothing(
 
     frozen.send(SIGCONT)
 
-    frozen.seen("lease lost")
+    frozen.seen("worker stopped")
     assert jobs.row(queue, job_id) == before

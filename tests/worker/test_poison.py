@@ -61,13 +61,16 @@ def test_a_deadly_job_fails_in_the_end_and_the_others_are_done(
     # Does none of the jobs, but is there to see the others die. The deadly one is first in line:
     # all are claimed together, and no other comes to its turn.
     fleet.start("--exec", "true", "-q", "other").seen("worker started")
-    deadly = jobs.enqueue(queue, kind, max_attempts=max_attempts, priority=1)
+    deadly = jobs.enqueue(queue, kind, max_attempts=max_attempts)
     for _ in range(beside):
         jobs.enqueue(queue, "harmless", max_attempts=max_attempts)
 
     with supervising(fleet) as codes:
         if max_attempts > 2:
             hurry_the_third_attempt(queue)
+        # One after another, they take a while: half of them first.
+        half = "select count(*) >= %s from pgq.jobs where finished_at is not null"
+        wait_until(queue, half, beside // 2)
         wait_until(queue, "select bool_and(finished_at is not null) from pgq.jobs")
 
     row = jobs.row(queue, deadly)

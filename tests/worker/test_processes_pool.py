@@ -166,12 +166,14 @@ def test_a_handler_whose_module_does_not_import_there_fails_with_the_reason(
     assert "apart.py" in attempt[0]["traceback"]
 
 
+@pytest.mark.parametrize("interpreter", [False, True], ids=["waits", "holds its interpreter"])
 def test_a_worker_that_is_killed_leaves_no_process(
-    queue: Connection, fleet: Workers, tmp_path: Path
+    queue: Connection, fleet: Workers, tmp_path: Path, interpreter: bool
 ) -> None:
     with lifeline(tmp_path / "line") as line:
         worker = fleet.start(*APP)
-        jobs.enqueue(queue, "hold a line", payload={"line": str(tmp_path / "line")})
+        payload = {"line": str(tmp_path / "line"), "interpreter": interpreter}
+        jobs.enqueue(queue, "hold a line", payload=payload)
         assert line.heard() == "up\n"
 
         worker.send(signal.SIGKILL)
