@@ -202,8 +202,12 @@ def statement(name: str) -> sql.SQL:
 
 def check_schema(conn: psycopg.Connection[Any]) -> None:
     """Raise SchemaMismatch unless the schema in the database is the one this program needs."""
+    require_schema(run(conn, schema_version()))
+
+
+def require_schema(found: int | None) -> None:
+    """Raise SchemaMismatch unless this is the version that this program needs."""
     needed = _sql.migrations()[-1].number
-    found = run(conn, schema_version())
     if found != needed:
         raise SchemaMismatch(found=found, needed=needed)
 

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 from pgq.model import ClaimedJob
 from pgq.runner import Backing
@@ -18,7 +20,7 @@ STUBBORN = 5.0
 class Running:
     """A job that a runner runs. Made for each job, so what few jobs need is made when needed."""
 
-    __slots__ = ("climb", "deadline", "job", "over", "stop", "tail", "task")
+    __slots__ = ("_threads", "climb", "deadline", "job", "over", "stop", "tail", "task")
 
     def __init__(self, job: ClaimedJob) -> None:
         self.job = job
@@ -31,6 +33,19 @@ class Running:
         self.tail: Tail | None = None
         """The end of what its handler logged; None: nothing."""
         self.climb: Climb | None = None
+        self._threads: list[Future[Any]] | None = None
+
+    @property
+    def threads(self) -> list[Future[Any]]:
+        """What its handler has given to the event loop's threads."""
+        if self._threads is None:
+            self._threads = []
+        return self._threads
+
+    @property
+    def stubborn(self) -> bool:
+        """Whether it goes on after all that could be done."""
+        return self.climb is not None and self.climb.said
 
     def ask(self, cause: Interrupt, now: float) -> None:
         """Ask the job to end."""

@@ -14,7 +14,7 @@ from typing import Protocol
 from pgq.model import ClaimedJob, Failed, Verdict
 from pgq.registry import Handler
 from pgq.registry.app import Isolation
-from pgq.runner import Backing, Report, view
+from pgq.runner import Backing, Report, Wanted, view
 from pgq.runner.fork import end_if_child
 from pgq.runner.interrupt import Interrupt, Stop, clock, deadline, interrupted
 from pgq.runner.ladder import LADDERS
@@ -91,12 +91,11 @@ class ThreadRunner:
             del self._held[running.job.lease]
             jobs.append(running.job)
 
-    def ask(self, cause: Interrupt, job_ids: Iterable[int] | None = None) -> None:
+    def ask(self, cause: Interrupt, wanted: Wanted | None = None) -> None:
         # Those that wait are asked too, and will not start: a thread may just be taking one.
-        wanted = None if job_ids is None else set(job_ids)
         now = clock()
         for running in self._held.values():
-            if wanted is None or running.job.id in wanted:
+            if wanted is None or wanted(running.job):
                 running.ask(cause, now)
                 self._press(running, now)
 
@@ -108,6 +107,9 @@ class ThreadRunner:
 
     def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._held.values()]
+
+    def stubborn(self) -> list[ClaimedJob]:
+        return [running.job for running in list(self._held.values()) if running.stubborn]
 
     def _press(self, running: Running, now: float) -> None:
         running.press(self._ladder, self._backing, now, stubborn=STUBBORN)

@@ -1,8 +1,10 @@
 """How a worker is told to end: by signals, by its own death, by a failure."""
 
 import asyncio
+import contextlib
 import os
 import signal
+from collections.abc import Iterator
 
 from pgq.worker import log, supervisor
 
@@ -17,6 +19,7 @@ class Ending:
     """
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self.stop = asyncio.Event()
         self.hurry = asyncio.Event()
         self.exit_code = 0
@@ -25,14 +28,27 @@ class Ending:
         self._signals = 0
         self._hung_up = False
 
-    def listen(self) -> None:
-        """Hear signals; but SIGHUP stays ignored where it is, as under nohup."""
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, self._on_signal, number)
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear signals in the block; but SIGHUP stays ignored where it is, as under nohup.
 
-    def _on_signal(self, number: int) -> None:
+        They are heard, and said, also while a handler blocks the event loop.
+        """
+        before = {number: signal.getsignal(number) for number in SIGNALS}
+        heard = [
+            number
+            for number in SIGNALS
+            if number != signal.SIGHUP or before[number] is not signal.SIG_IGN
+        ]
+        for number in heard:
+            signal.signal(number, self._on_signal)
+        try:
+            yield
+        finally:
+            for number in heard:
+                signal.signal(number, before[number])
+
+    def _on_signal(self, number: int, _frame: object) -> None:
         if number == signal.SIGHUP:
             if self._hung_up:  # a terminal that closes sends it, and so does the shell in it
                 return
@@ -41,15 +57,21 @@ class Ending:
         self._signals += 1
         if self._signals == 1:
             log.info("draining: the next signal hands running jobs back", signal=name)
-            supervisor.stopping()
-            self.stop.set()
+            self._loop.call_soon_threadsafe(self._drain)
         elif self._signals == 2:
             log.info("handing running jobs back: the next signal ends at once", signal=name)
-            self.exit_code = 128 + number
-            self.lose_patience()
+            self._loop.call_soon_threadsafe(self._hurry, 128 + number)
         else:
             log.warning("ended at once; running jobs are reaped by others", signal=name)
             os._exit(128 + number)
+
+    def _drain(self) -> None:
+        supervisor.stopping()
+        self.stop.set()
+
+    def _hurry(self, exit_code: int) -> None:
+        self.exit_code = exit_code
+        self.lose_patience()
 
     def lose_patience(self) -> None:
         """Wait no longer for what runs."""

@@ -1,9 +1,8 @@
 """The heartbeat: a thread and a connection of its own, so that no handler can delay a beat.
 
-Besides beating it hears what the worker must know, looks for dead workers, and judges, when it
-cannot beat, whether others may take the worker for dead soon. Through a transaction pooler there
-is neither lock nor channel: then the beats alone tell that the worker lives (for the visibility
-timeout), and it finds its jobs by polling.
+Besides beating it hears what the worker must know, and looks for dead workers. Through a
+transaction pooler there is neither lock nor channel: then the beats alone tell that the worker
+lives (for the visibility timeout), and it finds its jobs by polling.
 """
 
 import contextlib
@@ -12,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -27,6 +26,9 @@ from pgq.runner.interrupt import Interrupt, clock
 from pgq.worker import log
 from pgq.worker.lifeline import Lifeline
 from pgq.worker.standin import Pulse, State
+from pgq.worker.vigil import Vigil
+
+T = TypeVar("T")
 
 PERIOD = 2.0
 """Seconds between two beats; well below the 4 after which a worker is looked at."""
@@ -43,16 +45,6 @@ RETRY = 0.5
 LATE = 2.0
 """Seconds by which this thread wakes too late before it is said."""
 
-SHUT_OUT = 3.0
-"""Seconds without a beat, while a server runs: others may declare us dead after 4."""
-
-MARGIN = 5.0
-"""Seconds before the end of the visibility timeout (of a short one, a fifth of it) at which an
-unheard worker stops its jobs."""
-
-FRESH = 10.0
-"""Seconds for which it counts that nobody can work where the database should be."""
-
 
 @dataclass(frozen=True, slots=True)
 class Hears:
@@ -64,12 +56,34 @@ class Hears:
     """These running jobs were asked to end."""
     dead: Callable[[], None]
     """Others declared this worker dead."""
+    broken: Callable[[str], None]
+    """This worker can beat no more, for this reason."""
     forfeit: Callable[[str], None]
     """Others may declare this worker dead soon: what runs must end now."""
     trouble: Callable[[], str | None]
     """What of the worker cannot do its work now."""
     elsewhere: Callable[[Call[calls.Beat]], calls.Beat]
     """Run a beat on a connection of another loop; Unavailable if none is open."""
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def _nowhere(_: Call[calls.Beat]) -> calls.Beat:
+    raise Unavailable("this worker has stopped")
+
+
+DEAF = Hears(
+    woken=_nothing,
+    asked=_nothing,
+    dead=_nothing,
+    broken=_nothing,
+    forfeit=_nothing,
+    trouble=lambda: None,
+    elsewhere=_nowhere,
+)
+"""Whom a stopped heartbeat tells, while its threads end: another worker may live by now."""
 
 
 class Heartbeat:
@@ -84,13 +98,7 @@ class Heartbeat:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._upkeep_at = 0.0
-        self._beat_at = 0.0
-        """When the last beat that was answered was sent."""
-        self._forgiven = 60.0
-        self._forfeited = False
-        """Whether the jobs were given up since the last beat."""
-        self._closed_at = -FRESH
-        """When it was last seen that nobody can work there."""
+        self._vigil = Vigil(self._forfeit)
         self._progress: dict[int, Progress] = {}
         """By lease: the latest word of each job that said something since the last beat."""
         self.worker_id = 0
@@ -105,11 +113,10 @@ class Heartbeat:
     def start(self, worker_id: int) -> None:
         """Beat for this worker from now on; connect() comes first."""
         self.worker_id = worker_id
-        self._beat_at = clock()
+        self._vigil.heard(clock())
         self._lifeline.listen(worker_id)
-        self._thread = threading.Thread(target=self._guarded, name="pgq-heartbeat", daemon=True)
-        self._thread.start()
-        threading.Thread(target=self._watch, name="pgq-vigil", daemon=True).start()
+        self._thread = self._begin("pgq-heartbeat", self._run)
+        self._begin("pgq-vigil", lambda: self._vigil.watch(self._stop))
         self._pulse.start()
 
     def stop(self) -> None:
@@ -119,12 +126,16 @@ class Heartbeat:
         self._lifeline.waker.set()
         if self._thread is not None:
             self._thread.join(timeout=PERIOD * 2)
+        self._hears = DEAF
         self._lifeline.close()
 
-    @property
-    def connection(self) -> psycopg.Connection[Any]:
-        """The connection that connect() made, for what comes before start()."""
-        return self._lifeline.connection
+    def disconnect(self) -> None:
+        """Let the connection that connect() made go; before start()."""
+        self._lifeline.lose()
+
+    def ask(self, call: Call[T]) -> T:
+        """Run a call on the connection that connect() made; before start()."""
+        return self._lifeline.ask(call)
 
     @property
     def pooled(self) -> bool:
@@ -135,16 +146,24 @@ class Heartbeat:
         """Write this with the next beat."""
         self._progress[job.lease] = Progress(job, text)
 
+    def _forfeit(self, why: str) -> None:
+        self._hears.forfeit(why)
+
     def _state(self) -> State:
         return State(self.worker_id, self._lifeline.lock_key, self.draining)
 
-    def _guarded(self) -> None:
-        try:
-            self._run()
-        except Exception as error:  # a worker without a heartbeat must not go on
-            log.error("heartbeat ended", error=repr(error))
-            self._hears.dead()
-            raise
+    def _begin(self, name: str, run: Callable[[], None]) -> threading.Thread:
+        """Start a thread whose end is told: a worker without it must not go on."""
+
+        def guarded() -> None:
+            try:
+                run()
+            except Exception as error:  # noqa: BLE001 - told
+                self._hears.broken(repr(error))
+
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
+        thread.start()
+        return thread
 
     def _run(self) -> None:
         lost = False
@@ -160,6 +179,7 @@ class Heartbeat:
                 self._write_progress()
                 self._keep_up()
                 self._rest(beat)
+                refused = ""
             except Unavailable as error:
                 self._lifeline.lose()
                 if not lost:
@@ -193,9 +213,7 @@ class Heartbeat:
         self._heard(db.run(conn, self._call(lock_key)), sent_at)
 
     def _heard(self, beat: calls.Beat, sent_at: float) -> None:
-        self._beat_at = sent_at
-        self._forfeited = False
-        self._forgiven = beat.forgiven.total_seconds()
+        self._vigil.heard(sent_at, forgiven=beat.forgiven.total_seconds())
         if not beat.alive:
             self._stop.set()
             self._hears.dead()
@@ -210,60 +228,46 @@ class Heartbeat:
         try:
             self._heard(self._hears.elsewhere(self._call(None)), sent_at)
         except PgqError:
-            if clock() - self._beat_at >= SHUT_OUT and not self._forfeited:
-                self._judge()
+            self._vigil.judge(self._look, pooled=self.pooled)
+
+    def _look(self) -> Reach:
+        return reach(self._dsn, self._lifeline.place)
 
     def _retry_in(self) -> float:
         """Soon, with jitter; and just when it is time to judge, if that comes first."""
         wait = RETRY * random.uniform(0.5, 1.0)
-        left = SHUT_OUT - (clock() - self._beat_at)
-        return min(wait, left) if left > 0 else wait
-
-    def _judge(self) -> None:
-        """Without a beat: see what stands there, and give up what runs if it lets others work."""
-        found = reach(self._dsn)
-        if found is Reach.CLOSED:
-            self._closed_at = clock()
-        elif found is Reach.REFUSED and not self.pooled:
-            self._forfeit("a running server does not let this worker in")
-
-    def _watch(self) -> None:
-        """Give up what runs before the visibility timeout is over; in a thread of its own.
-
-        The other may be held up: connecting takes seconds a host, a resolver what it likes.
-        """
-        due = clock() + RETRY
-        while not self._stop.wait(due - clock()):
-            now = clock()
-            # After a time in which nothing here ran, a beat is sent first: its stand-in may have
-            # beaten for this worker, and others may have stood still with it.
-            awake = now - due < LATE
-            over = awake and self._time_left() <= 0
-            if over and now - self._closed_at > FRESH:
-                self._forfeit(f"not heard for {now - self._beat_at:.0f} s")
-            due = now + (min(max(self._time_left(), RETRY), PERIOD) if awake else PERIOD)
-
-    def _time_left(self) -> float:
-        return self._beat_at + self._forgiven - min(MARGIN, self._forgiven / 5) - clock()
-
-    def _forfeit(self, why: str) -> None:
-        if not self._forfeited:
-            self._forfeited = True
-            self._hears.forfeit(why)
+        return min(wait, self._vigil.due_in() or wait)
 
     def _write_progress(self) -> None:
         """Write the news of the jobs that still run; the dict stays, since threads write to it."""
         said = [self._progress.pop(lease) for lease in list(self._progress)]
         news = [one for one in said if one.job.lease in self._held]
-        if not news:
-            return
         try:
-            self._lifeline.run(note_progress(news))
-        except (Conflict, Unavailable) as error:
+            self._note(news)
+        except Conflict:
+            self._keep_for_later(news)
+        except Unavailable:
+            self._keep_for_later(news)
+            raise
+        except PgqError:  # for the sake of one, perhaps: that must keep no other from being written
             for one in news:
-                self._progress.setdefault(one.job.lease, one)
-            if isinstance(error, Unavailable):
-                raise
+                self._note_alone(one)
+
+    def _note(self, news: list[Progress]) -> None:
+        if news:
+            self._lifeline.run(note_progress(news))
+
+    def _note_alone(self, one: Progress) -> None:
+        try:
+            self._note([one])
+        except Unavailable:
+            raise
+        except PgqError as error:
+            log.info("progress not written", job=one.job.id, error=str(error))
+
+    def _keep_for_later(self, news: list[Progress]) -> None:
+        for one in news:
+            self._progress.setdefault(one.job.lease, one)
 
     def _keep_up(self) -> None:
         """Once a minute: what no silence announces, jobs of workers that are unknown or stopped."""

@@ -143,6 +143,11 @@ class Link:
         fork.own(conn.fileno())
         return conn
 
+    def cut(self) -> None:
+        """Break the connection beneath a call without an answer: to cancel it would take long."""
+        if self._conn is not None:
+            db.cut(self._conn)
+
     async def close(self) -> None:
         """Close the connection if there is one."""
         if self._conn is not None:

@@ -13,6 +13,7 @@ from pgq.calls import workers as calls
 from pgq.errors import PgqError, Unavailable, WorkerDead
 from pgq.model import ClaimedJob, Verdict
 from pgq.runner import Backing
+from pgq.runner.executor import Executor
 from pgq.runner.interrupt import Interrupt, clock
 from pgq.runner.verdict import describe, trace
 from pgq.worker import log
@@ -23,7 +24,7 @@ from pgq.worker.ending import Ending
 from pgq.worker.finish import FinishLoop
 from pgq.worker.health import Health
 from pgq.worker.heartbeat import Hears, Heartbeat
-from pgq.worker.leaving import Executor, leave
+from pgq.worker.leaving import leave
 from pgq.worker.link import LONGEST_WAIT, Link
 from pgq.worker.options import Options
 from pgq.worker.registration import register
@@ -52,12 +53,12 @@ async def _work(options: Options) -> int:
     executor = Executor()
     asyncio.get_running_loop().set_default_executor(executor)
     ending = Ending()
-    ending.listen()
-    died = await Worker(options, ending).run()
-    while died and ending.renew():
-        await ending.pause(LONGEST_WAIT * random.uniform(0.5, 1.0))
-        died = await Worker(options, ending).run(patient=True)
-    await leave(executor, ending.exit_code)
+    with ending.listening():
+        died = await Worker(options, ending).run()
+        while died and ending.renew():
+            await ending.pause(LONGEST_WAIT * random.uniform(0.5, 1.0))
+            died = await Worker(options, ending).run(patient=True)
+        await leave(executor, ending.exit_code)
     return ending.exit_code
 
 
@@ -79,6 +80,7 @@ class Worker:
                 woken=self._on_wake,
                 asked=self._on_asked,
                 dead=self._on_dead,
+                broken=self._on_broken,
                 forfeit=self._on_forfeit,
                 trouble=self._trouble,
                 elsewhere=self._beat_elsewhere,
@@ -103,7 +105,7 @@ class Worker:
             ending, self._crew, self._claiming, self._finishing, grace=options.grace
         )
         self._surrender = Surrender(self._crew, self._closing.withdraw)
-        self._health = Health(self._claiming, self._finishing, poll=poll)
+        self._health = Health(self._crew, self._claiming, self._finishing, poll=poll)
 
     def __repr__(self) -> str:
         queues = ",".join(self._options.served_queues)
@@ -228,12 +230,14 @@ class Worker:
         self._finishing.report(job, verdict)
         self._claiming.made_room()
 
-    def _die(self) -> None:
-        """Others declared this worker dead: its jobs run elsewhere now."""
+    def _die(
+        self, why: str = "declared dead by others: stopping all jobs, which run elsewhere now"
+    ) -> None:
+        """This worker is no more: its jobs run elsewhere now, or will."""
         if self._dead:
             return
         self._dead = True
-        log.error("declared dead by others: stopping all jobs, which run elsewhere now")
+        log.error(why)
         self._surrender.give_up()
         self._ending.at_once()
 
@@ -243,10 +247,15 @@ class Worker:
         self._loop.call_soon_threadsafe(self._claiming.wake)
 
     def _on_asked(self, cause: Interrupt, job_ids: list[int]) -> None:
-        self._loop.call_soon_threadsafe(self._crew.ask, cause, job_ids)
+        ids = frozenset(job_ids)
+        self._loop.call_soon_threadsafe(self._crew.ask, cause, lambda job: job.id in ids)
 
     def _on_dead(self) -> None:
         self._surrender.demand(self._die)
+
+    def _on_broken(self, reason: str) -> None:
+        log.error("the heartbeat failed", error=reason)
+        self._surrender.demand(lambda: self._die("it cannot beat: stopping all jobs"))
 
     def _on_forfeit(self, reason: str) -> None:
         log.error("stopping all jobs: others may run them soon", reason=reason)

@@ -60,7 +60,8 @@ def workers(
     if check and (ended or output is not Output.TABLE):
         raise UsageError("--check lists nothing: leave --all and --output out")
     host = socket.gethostname() if here else None
-    with connection.connect(ctx) as conn:
+    # A health check must not find nobody on an empty private server: it is a service.
+    with connection.connect(ctx, service=check) as conn:
         found = list_workers(conn, queue=queue, host=host, ended=ended)
     wrong = problems(found)
     if check and not any(worker.lives for worker in found):

@@ -77,7 +77,7 @@ async def test_an_async_handler_that_goes_on_is_cancelled_again_and_then_named()
 async def test_a_mere_request_is_made_once_and_may_be_refused() -> None:
     stage, handler = await stubborn_stage()
 
-    stage.runner.ask(Interrupt.CANCEL, [1])
+    stage.ask(Interrupt.CANCEL, 1)
     for seconds in (6, 12, 1000):
         stage.after(seconds)
         await settle_down()
@@ -90,13 +90,13 @@ async def test_a_mere_request_is_made_once_and_may_be_refused() -> None:
 async def test_a_stronger_wish_begins_at_the_first_rung() -> None:
     stage, handler = await stubborn_stage()
 
-    stage.runner.ask(Interrupt.CANCEL, [1])
+    stage.ask(Interrupt.CANCEL, 1)
     await settle_down()
-    stage.runner.ask(Interrupt.KILL, [1])
+    stage.ask(Interrupt.KILL, 1)
     await settle_down()
     assert handler.caught == 2
-    stage.runner.ask(Interrupt.KILL, [1])
-    stage.runner.ask(Interrupt.CANCEL, [1])
+    stage.ask(Interrupt.KILL, 1)
+    stage.ask(Interrupt.CANCEL, 1)
     await settle_down()
     assert handler.caught == 2
     stage.after(6)
@@ -111,7 +111,7 @@ async def test_a_stronger_wish_begins_at_the_first_rung() -> None:
 async def test_a_job_that_others_run_is_pressed_ten_times_as_fast() -> None:
     stage, handler = await stubborn_stage()
 
-    stage.runner.ask(Interrupt.LOST, [1])
+    stage.ask(Interrupt.LOST, 1)
     await settle_down()
     stage.after(0.6)
     await settle_down()
