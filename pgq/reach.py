@@ -62,10 +62,12 @@ def _reach(attempt: dict[str, Any], known: Place | None) -> Reach:
     match pq.PGconn.ping(info.encode()):
         case pq.Ping.OK:
             return Reach.CLOSED if _lets_in(info) else Reach.REFUSED
+        case pq.Ping.REJECT:  # it starts, or stops
+            return Reach.CLOSED
         case pq.Ping.NO_RESPONSE:
             return _knock(_place(attempt, known))
-        case _:
-            return Reach.CLOSED
+        case _:  # nothing could be asked
+            return Reach.SILENT
 
 
 def _lets_in(info: str) -> bool:

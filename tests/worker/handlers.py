@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import logging
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -151,3 +152,20 @@ async def leave_a_task(job: pgq.Job) -> None:
 
 
 _left: set[asyncio.Task[None]] = set()
+
+
+@app.job("make the path odd")
+async def make_the_path_odd() -> None:
+    """Add to sys.path what is no text, as some scripts do."""
+    places: list[object] = sys.path  # type: ignore[assignment]
+    places.append(Path("/nowhere"))
+
+
+@app.job("tell of progress")
+async def tell_of_progress(job: pgq.Job) -> None:
+    """Say a little more again and again, until there is a file `go`."""
+    said = 0
+    while not desk("go").exists():
+        said += 1
+        job.progress(min(said, 1_000) / 1_000)
+        await asyncio.sleep(0.05)

@@ -105,3 +105,15 @@ def test_a_stand_in_ends_with_its_worker(queue: Connection, fleet: Workers) -> N
         assert time.monotonic() < deadline, "it outlives its worker"
         time.sleep(0.01)
     assert queue.info.backend_pid
+
+
+def test_an_odd_path_costs_no_worker_its_stand_in(queue: Connection, fleet: Workers) -> None:
+    worker = fleet.hire(*APP)
+    jobs.enqueue(queue, "make the path odd")
+    wait_until(queue, "select bool_and(status = 'done') from pgq.jobs")
+    jobs.enqueue(queue, "hold the interpreter", payload={"seconds": 7})
+
+    wait_until(queue, "select bool_or(starts_with(trouble, 'code that')) from pgq.workers")
+    wait_until(queue, "select bool_and(status = 'done') from pgq.jobs")
+    wait_until(queue, "select bool_and(trouble is null) from pgq.workers")
+    assert worker.log("the stand-in ended") == []

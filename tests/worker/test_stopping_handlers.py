@@ -14,6 +14,7 @@ import pytest
 import pgq
 from pgq.model import Cancelled, Done, Failed, HandedBack, Snoozed, Verdict
 from pgq.registry.app import Isolation
+from pgq.runner.executor import Executor
 from pgq.runner.interrupt import Interrupt
 from tests.support.databases import PATIENCE
 from tests.support.stage import AN_HOUR, Stage, job, passes, settle_down
@@ -214,3 +215,24 @@ async def asked_to_stop(isolation: Isolation, word: Callable[[], Any]) -> Stage:
     await passes(started)
     stage.runner.ask(Interrupt.HAND_BACK)
     return stage
+
+
+async def test_a_coroutine_has_not_stopped_while_a_thread_works_for_it() -> None:
+    asyncio.get_running_loop().set_default_executor(Executor())
+    stage = Stage()
+    gate = threading.Event()
+
+    @stage.app.job("work")
+    async def work() -> None:
+        await asyncio.to_thread(gate.wait)
+
+    stage.open(Isolation.ASYNC)
+    stage.runner.submit([job()])
+    await settle_down()
+    stage.ask(Interrupt.KILL, 1)
+    await settle_down()
+    still = [one.id for one in stage.runner.started()]
+    gate.set()
+
+    assert isinstance(await stage.outcome(1), Cancelled)
+    assert still == [1]
