@@ -232,9 +232,16 @@ class Heartbeat:
 
         The other may be held up: connecting takes seconds a host, a resolver what it likes.
         """
-        while not self._stop.wait(min(max(self._time_left(), RETRY), PERIOD)):
-            if self._time_left() <= 0 and clock() - self._closed_at > FRESH:
-                self._forfeit(f"not heard for {clock() - self._beat_at:.0f} s")
+        due = clock() + RETRY
+        while not self._stop.wait(due - clock()):
+            now = clock()
+            # After a time in which nothing here ran, a beat is sent first: its stand-in may have
+            # beaten for this worker, and others may have stood still with it.
+            awake = now - due < LATE
+            over = awake and self._time_left() <= 0
+            if over and now - self._closed_at > FRESH:
+                self._forfeit(f"not heard for {now - self._beat_at:.0f} s")
+            due = now + (min(max(self._time_left(), RETRY), PERIOD) if awake else PERIOD)
 
     def _time_left(self) -> float:
         return self._beat_at + self._forgiven - min(MARGIN, self._forgiven / 5) - clock()

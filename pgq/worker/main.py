@@ -23,6 +23,7 @@ from pgq.worker.ending import Ending
 from pgq.worker.finish import FinishLoop
 from pgq.worker.health import Health
 from pgq.worker.heartbeat import Hears, Heartbeat
+from pgq.worker.leaving import Executor, leave
 from pgq.worker.link import LONGEST_WAIT, Link
 from pgq.worker.options import Options
 from pgq.worker.registration import register
@@ -48,12 +49,15 @@ def run(options: Options) -> int:
 
 
 async def _work(options: Options) -> int:
+    executor = Executor()
+    asyncio.get_running_loop().set_default_executor(executor)
     ending = Ending()
     ending.listen()
     died = await Worker(options, ending).run()
     while died and ending.renew():
         await ending.pause(LONGEST_WAIT * random.uniform(0.5, 1.0))
         died = await Worker(options, ending).run(patient=True)
+    await leave(executor, ending.exit_code)
     return ending.exit_code
 
 

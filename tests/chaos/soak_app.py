@@ -1,17 +1,11 @@
 """The handlers of the soak: each way to run jobs that there is, and one that counts tasks."""
 
 import asyncio
-import inspect
 import time
-from typing import Any
 
 import pgq
 
 app = pgq.App()
-
-_ISOLATES = "isolation" in inspect.signature(pgq.App.job).parameters
-PROCESS: Any = {"isolation": "process"} if _ISOLATES else None
-"""How a handler is registered that runs in a process of its own; None: there is no such way."""
 
 
 @app.job("coroutine")
@@ -40,10 +34,7 @@ async def count_tasks() -> int:
     return len(asyncio.all_tasks())
 
 
+@app.job("process", isolation="process")
 def isolated(text: str) -> int:
     """The same in a process of its own."""
     return len(text)
-
-
-if PROCESS is not None:
-    app.job("process", **PROCESS)(isolated)

@@ -8,7 +8,6 @@ from threading import Event
 import psycopg
 
 import pgq
-from tests.chaos.soak_app import PROCESS
 
 COMMANDS = "commands"
 """The queue of the jobs that a command runs."""
@@ -16,7 +15,7 @@ COMMANDS = "commands"
 COMMAND_RATE = 2.0
 """Commands a second: each is a process."""
 
-MIX = {"coroutine": 600, "thread": 350, "raise": 10} | ({} if PROCESS is None else {"process": 40})
+MIX = {"coroutine": 600, "thread": 350, "process": 40, "raise": 10}
 
 PAYLOAD = {"text": "an order of two mugs and a teapot"}
 

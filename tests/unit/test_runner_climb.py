@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pgq.registry.app import Isolation
 from pgq.runner.interrupt import Interrupt, Stop
-from pgq.runner.ladder import LADDERS, Rung
+from pgq.runner.ladder import HURRY, LADDERS, Rung
 from pgq.runner.running import Climb, Ladder
 
 THREAD = LADDERS[Isolation.THREAD]
@@ -40,7 +40,9 @@ def test_a_mere_request_takes_the_first_rung_only_and_nobody_complains() -> None
 
 
 def test_a_job_that_others_run_is_hurried() -> None:
-    assert climbed(Interrupt.LOST, THREAD, [100, 100.2, 100.25, 100.45, 100.5]) == [
+    assert climbed(
+        Interrupt.LOST, THREAD, [100 + seconds * HURRY for seconds in (0, 4.9, 5.1, 9.9, 10.1)]
+    ) == [
         ([Rung.FLAG], False), ([], False), ([Rung.QUERIES], False), ([], False), ([], True)
     ]  # fmt: skip
 

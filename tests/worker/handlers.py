@@ -125,3 +125,29 @@ async def fail_to_speak(words: str) -> None:
         raise OSError(words)
     except OSError:
         logging.getLogger("shop").exception("cannot say it")
+
+
+@app.job("swallow")
+async def swallow(job: pgq.Job) -> None:
+    """Run on, whatever is asked, until there is a file `go`."""
+    desk(f"started-{job.attempt}").touch()
+    while not desk("go").exists():
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            continue
+
+
+@app.job("leave a thread")
+async def leave_a_thread(job: pgq.Job) -> None:
+    """Wait for a thread that does not end before there is a file `go`."""
+    await asyncio.to_thread(ignore_all, job)
+
+
+@app.job("leave a task")
+async def leave_a_task(job: pgq.Job) -> None:
+    """End, and leave a task that swallows its cancellation."""
+    _left.add(asyncio.get_running_loop().create_task(swallow(job)))
+
+
+_left: set[asyncio.Task[None]] = set()

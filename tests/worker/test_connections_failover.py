@@ -21,17 +21,17 @@ VERSION = int(os.environ.get("PGQ_TEST_PG", "18"))
 
 
 @pytest.fixture
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    """A primary and a standby; the parameter says whether commits wait for the latter."""
+    with replicated(VERSION, synchronous=request.param == "synchronous") as made:
+        yield made
+
+
+@pytest.fixture
 def crew(pair: Pair, tmp_path: Path) -> Iterator[Workers]:
     """Starts workers that go where the primary is."""
     with workers.starting(pair.dsn, {"DESK": str(tmp_path)}) as started:
         yield started
-
-
-@pytest.fixture
-def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """A primary and a standby; the marker `asynchronous` makes commits not wait for the latter."""
-    with replicated(VERSION, synchronous="lagging" not in request.function.__name__) as made:
-        yield made
 
 
 @contextmanager
@@ -57,7 +57,8 @@ def producing(dsn: str) -> Iterator[list[int]]:
         thread.join()
 
 
-def test_no_confirmed_job_is_lost_with_a_synchronous_primary(
+@pytest.mark.parametrize("pair", ["synchronous"], indirect=True)
+def test_no_confirmed_job_is_lost_with_a_synchronous_standby(
     pair: Pair, crew: Workers, tmp_path: Path
 ) -> None:
     team = [crew.hire(*APP, "-c", "5") for _ in range(2)]
@@ -82,6 +83,7 @@ def test_no_confirmed_job_is_lost_with_a_synchronous_primary(
         assert worker.said("worker started") == 1
 
 
+@pytest.mark.parametrize("pair", ["asynchronous"], indirect=True)
 def test_what_a_lagging_standby_did_not_hear_of_is_lost_or_runs_again(
     pair: Pair, crew: Workers, tmp_path: Path
 ) -> None:

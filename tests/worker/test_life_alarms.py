@@ -5,7 +5,7 @@ The queues here have the shortest visibility timeout that there is, ten seconds.
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.support import jobs, processes
 from tests.support.cluster import Cluster
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
-from tests.support.workers import Workers, appears
+from tests.support.workers import WorkerProcess, Workers, appears
 
 APP = ("--app", "tests.worker.rough:app")
 HOLD = ("--app", "tests.worker.handlers:app")
@@ -57,35 +57,6 @@ def test_a_handler_that_lets_nothing_else_happen_is_not_taken_for_dead(
     assert lost(queue) == (0, 0)
 
 
-def test_workers_that_were_suspended_together_do_not_bury_one_another(
-    queue: Connection, fleet: Workers, tmp_path: Path
-) -> None:
-    impatient(queue)
-    jobs.fill(queue, 2, "hold")
-    crew = [fleet.start(*HOLD, "-c", "1") for _ in range(2)]
-    for worker in crew:
-        worker.seen("worker started")
-    wait_until(queue, "select bool_and(status = 'running') from pgq.jobs")
-    for worker in crew:
-        worker.send(SIGSTOP)
-    wait_until(queue, "select max(beat_at) < now() - interval '11 seconds' from pgq.workers")
-
-    # The first one is back for two beats before the other, and sees it silent.
-    for worker, seconds in zip(crew, (1, 4.5), strict=True):
-        worker.send(SIGCONT)
-        wait_until(
-            queue,
-            "select beat_at > now() - interval '3 s' and beat_at - watching_since > %s"
-            " from pgq.workers where id = %s",
-            timedelta(seconds=seconds),
-            worker.id,
-        )
-    (tmp_path / "go").touch()
-
-    wait_until(queue, "select bool_and(status = 'done') from pgq.jobs")
-    assert lost(queue) == (0, 0)
-
-
 @contextmanager
 def standing_still(own: Cluster) -> Iterator[None]:
     """Every process of a server is stopped while the block runs."""
@@ -101,20 +72,70 @@ def standing_still(own: Cluster) -> Iterator[None]:
             os.kill(pid, SIGCONT)
 
 
+def hired_to_hold(conn: Connection, fleet: Workers) -> list[WorkerProcess]:
+    """Two workers, each in the middle of a job that goes on until there is a file `go`."""
+    impatient(conn)
+    jobs.fill(conn, 2, "hold")
+    crew = [fleet.start(*HOLD, "-c", "1") for _ in range(2)]
+    for worker in crew:
+        worker.seen("worker started")
+    wait_until(conn, "select bool_and(status = 'running') from pgq.jobs")
+    return crew
+
+
+def come_back(conn: Connection, crew: Sequence[WorkerProcess]) -> None:
+    """Let stopped workers go on; the first one beats twice while the other is still silent."""
+    for worker, seconds in zip(crew, (1.5, 6.5), strict=True):
+        back_at = jobs.value(conn, "select clock_timestamp()")
+        worker.send(SIGCONT)
+        wait_until(
+            conn,
+            "select beat_at - %s > %s from pgq.workers where id = %s",
+            back_at,
+            timedelta(seconds=seconds),
+            worker.id,
+        )
+
+
+def test_workers_that_were_stopped_together_do_not_bury_one_another(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    crew = hired_to_hold(queue, fleet)
+    for worker in crew:
+        worker.send(SIGSTOP)
+    wait_until(queue, "select max(beat_at) < now() - interval '11 seconds' from pgq.workers")
+    come_back(queue, crew)
+    (tmp_path / "go").touch()
+
+    wait_until(queue, "select bool_and(status = 'done') from pgq.jobs")
+    assert lost(queue) == (0, 0)
+
+
+def test_a_host_that_was_suspended_with_its_server_wakes_up_with_all_its_workers(
+    own: Cluster, home: str, hired: Workers, tmp_path: Path
+) -> None:
+    with psycopg.connect(home, autocommit=True) as conn:
+        crew = hired_to_hold(conn, hired)
+        with standing_still(own):
+            for worker in crew:
+                worker.send(SIGSTOP)
+            time.sleep(11)  # nobody can be asked meanwhile
+        come_back(conn, crew)
+        (tmp_path / "go").touch()
+
+        wait_until(conn, "select bool_and(status = 'done') from pgq.jobs")
+        assert lost(conn) == (0, 0)
+
+
 def test_a_server_that_stood_still_costs_nobody_his_life(
     own: Cluster, home: str, hired: Workers, tmp_path: Path
 ) -> None:
     with psycopg.connect(home, autocommit=True) as conn:
-        impatient(conn)
-        jobs.fill(conn, 2, "hold")
-        crew = [hired.start(*HOLD, "-c", "1") for _ in range(2)]
-        for worker in crew:
-            worker.seen("worker started")
-        wait_until(conn, "select bool_and(status = 'running') from pgq.jobs")
+        crew = hired_to_hold(conn, hired)
         with standing_still(own):
             time.sleep(11)  # nobody can be asked meanwhile
-        wait_until(conn, "select min(beat_at) > now() - interval '2 seconds' from pgq.workers")
-        wait_until(conn, "select min(beat_at - watching_since) > interval '5 s' from pgq.workers")
+        back_at = jobs.value(conn, "select clock_timestamp()")
+        wait_until(conn, "select min(beat_at) - %s > interval '5 s' from pgq.workers", back_at)
         (tmp_path / "go").touch()
 
         wait_until(conn, "select bool_and(status = 'done') from pgq.jobs")

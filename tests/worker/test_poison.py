@@ -68,6 +68,9 @@ def test_a_deadly_job_fails_in_the_end_and_the_others_are_done(
     with supervising(fleet) as codes:
         if max_attempts > 2:
             hurry_the_third_attempt(queue)
+        # One after another, they take a while: half of them first.
+        half = "select count(*) >= %s from pgq.jobs where finished_at is not null"
+        wait_until(queue, half, beside // 2)
         wait_until(queue, "select bool_and(finished_at is not null) from pgq.jobs")
 
     row = jobs.row(queue, deadly)
