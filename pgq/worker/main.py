@@ -5,6 +5,7 @@ process goes on as a new worker, under a new id.
 """
 
 import asyncio
+import contextlib
 import random
 
 from pgq.calls import Call
@@ -35,6 +36,9 @@ TICK = 0.1
 
 ELSEWHERE = 0.3
 """Seconds for a beat on the connection of another loop."""
+
+LAST_CANCELS = 2.0
+"""Seconds for the last queries to be cancelled, of a worker that stops."""
 
 DRAIN_POLL = 0.05
 
@@ -176,6 +180,7 @@ class Worker:
             await self._ending.stop.wait()
             self._heartbeat.draining = True
             await self._closing.run(claimer)
+            await self._cancel_rest()
             for task in others:
                 task.cancel()
 
@@ -196,14 +201,23 @@ class Worker:
 
     async def _cancel_doomed(self) -> None:
         while True:
-            job = await self._doomed.get()
-            try:
-                cancelled = await self._finishing.link.run_once(job_calls.cancel_queries(job))
-            except PgqError as error:
-                log.warning("queries not cancelled", job=job.id, error=str(error))
-            else:
-                if cancelled:
-                    log.info("queries cancelled", job=job.id, queries=cancelled)
+            await self._cancel_queries_of(await self._doomed.get())
+
+    async def _cancel_rest(self) -> None:
+        """What jobs that just ended have left running in the database is to end too."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_CANCELS):
+                while not self._doomed.empty():
+                    await self._cancel_queries_of(self._doomed.get_nowait())
+
+    async def _cancel_queries_of(self, job: ClaimedJob) -> None:
+        try:
+            cancelled = await self._finishing.link.run_once(job_calls.cancel_queries(job))
+        except PgqError as error:
+            log.warning("queries not cancelled", job=job.id, error=str(error))
+        else:
+            if cancelled:
+                log.info("queries cancelled", job=job.id, queries=cancelled)
 
     async def _drain(self) -> None:
         await self._claiming.drained.wait()
