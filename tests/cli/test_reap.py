@@ -1,8 +1,10 @@
 """`pgq reap` and `pgq requeue --stuck`: what is proven dead goes back, and nothing else."""
 
+import itertools
 import json
 import signal
 import subprocess
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import LiteralString
@@ -161,6 +163,49 @@ def test_a_worker_that_seems_dead_is_watched_before_it_is_buried(
     assert (ended.code, ended.err) == (0, "")
     assert json.loads(ended.out)["pending"] == 1
     assert jobs.row(session, 1)["status"] == "pending"
+
+
+def test_a_worker_that_crashes_again_and_again_keeps_no_other_from_being_reaped(
+    shared: str, session: psycopg.Connection, pgq: Run
+) -> None:
+    add_worker(session, 7, silence=30, lock_key=7)
+    add_job(session, 1, status="running", attempts=1, worker_id=7)
+    started, ended = threading.Event(), threading.Event()
+
+    def crash() -> None:
+        with psycopg.connect(shared, autocommit=True) as conn:
+            for life in itertools.count(100):
+                add_worker(conn, life, lock_key=life)
+                started.set()
+                if ended.wait(0.5):
+                    return
+
+    crashing = threading.Thread(target=crash)
+    crashing.start()
+    try:
+        assert started.wait(20)
+        reaped = pgq("reap", "--output", "jsonl", dsn=shared)
+    finally:
+        ended.set()
+        crashing.join()
+
+    assert (reaped.code, reaped.err) == (0, "")
+    assert json.loads(reaped.out)["pending"] == 1
+    assert jobs.row(session, 1)["status"] == "pending"
+    living = "select count(*) from pgq.workers where died_at is null"
+    assert jobs.value(session, living) > 0, "the last of its lives are not proven dead yet"
+
+
+def test_a_silent_worker_whose_claim_is_under_way_is_left_alone_and_said(
+    shared: str, session: psycopg.Connection, pgq: Run
+) -> None:
+    add_worker(session, 7, silence=30, lock_key=7)
+    with psycopg.connect(shared) as claiming:
+        claiming.execute("select from pgq.workers for key share")
+        ended = pgq("reap", dsn=shared)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert "pgq: silent workers that were left alone: 1 (a claim is under way" in ended.err
 
 
 def test_a_worker_that_beats_while_it_is_watched_by_a_stopped_reaper_lives(
