@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import LiteralString
 
 import psycopg
+import pytest
 
 from tests.cli.conftest import Here, Run, add_job, add_worker, command, variables
 from tests.support import jobs
@@ -147,7 +148,7 @@ def test_stuck_lists_no_more_than_a_hundred_of_the_living(
 
 
 def test_stuck_and_ids_exclude_each_other(here: Here) -> None:
-    for arguments in (["--stuck", "7"], ["--stuck", "--force"]):
+    for arguments in (["--stuck", "7"], ["--stuck", "--force"], ["7", "--embedded"]):
         ended = here("requeue", *arguments)
         assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
 
@@ -258,7 +259,8 @@ def test_nobody_is_declared_dead_by_who_saw_the_clock_too_long_ago(elder: jobs.C
     assert jobs.rows(elder, reap, timedelta(seconds=1)) == [{"job_id": 1}]
 
 
-def test_a_reap_does_not_work_on_the_private_server_unasked(pgq: Run) -> None:
-    ended = pgq("reap", PGQ_SERVER_HOME="/nowhere")
+@pytest.mark.parametrize("verb", [["reap"], ["requeue", "--stuck"]])
+def test_a_reap_does_not_work_on_the_private_server_unasked(verb: list[str], pgq: Run) -> None:
+    ended = pgq(*verb, PGQ_SERVER_HOME="/dev/null/nowhere")
     assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
     assert "--embedded" in ended.err
