@@ -108,8 +108,8 @@ class Look(NamedTuple):
 
     at: datetime
     session_age: timedelta
-    suspects: int
-    silent: timedelta | None
+    suspects: list[datetime]
+    """The last beat of each worker that seems dead."""
 
 
 def watch() -> Call[Look]:

@@ -67,8 +67,8 @@ def conclude(reaping: "Reaping", *, dry_run: bool) -> None:
         console.talk(f"pgq: and {len(refused) - NAMED} more were not given back")
     if reaping.unjudged:
         console.talk(
-            f"pgq: {reaping.unjudged} silent workers are busy with a claim or not yet proven dead: "
-            "try again"
+            f"pgq: silent workers that were left alone: {reaping.unjudged} (a claim is under way, "
+            "or the database stood still): try again"
         )
     if not reaping.jobs:
         console.talk("pgq: no job of a dead worker was found")

@@ -12,7 +12,6 @@ app = new_app()
 
 SHOWN = ("id", "outcome", "reason")
 
-
 LEFT = 100
 """So many jobs that are left to their live workers are listed."""
 
@@ -36,6 +35,11 @@ Stuck = Annotated[
     ),
 ]
 
+Embedded = Annotated[
+    bool,
+    typer.Option("--embedded", help="With --stuck: work on the private server (pgq server)."),
+]
+
 
 @app.command()
 def requeue(
@@ -45,6 +49,7 @@ def requeue(
     force: Force = False,
     stuck: Stuck = False,
     dry_run: DryRun = False,
+    embedded: Embedded = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Send failed, cancelled and done jobs back to pending: due now, attempts from 0 again.
@@ -65,7 +70,9 @@ def requeue(
     if stuck:
         if force:
             raise UsageError("--force needs the ids of jobs: --stuck takes none from a live worker")
-        _unstick(ctx, dry_run=dry_run, output=output)
+        _unstick(ctx, dry_run=dry_run, embedded=embedded, output=output)
+    elif embedded:
+        raise UsageError("--embedded goes with --stuck only: leave it out")
     else:
         _requeue(ctx, ids or [], force=force, dry_run=dry_run, output=output)
 
@@ -86,14 +93,14 @@ def _requeue(
         raise typer.Exit(1)
 
 
-def _unstick(ctx: typer.Context, *, dry_run: bool, output: Output) -> None:
+def _unstick(ctx: typer.Context, *, dry_run: bool, embedded: bool, output: Output) -> None:
     from pgq.admin.proof import lives
     from pgq.admin.reap import reap
     from pgq.admin.stuck import Unstuck, explain
     from pgq_cli import connection, console
     from pgq_cli.commands.reap import conclude, say_waiting
 
-    with connection.connect(ctx) as conn:
+    with connection.connect(ctx, service=True, private=embedded) as conn:
         reaping = reap(conn, dry_run=dry_run, waiting=say_waiting)
         left = lives(conn, limit=LEFT + 1)
     console.emit_rows(Unstuck._fields, explain(reaping, left[:LEFT]), output, shown=SHOWN)

@@ -26,15 +26,7 @@ begin
                 when j.attempts >= j.max_attempts then 'failed'
                 else 'pending'
             end as status,
-            'worker lost' || coalesce(': w-' || j.worker_id, '')
-                || coalesce(
-                    (
-                        select ' (' || w.host || ', pid ' || w.pid || ')'
-                        from pgq.workers as w
-                        where w.id = j.worker_id
-                    ),
-                    ''
-                ) as error
+            'worker lost' || coalesce(': ' || pgq.worker_name(j.worker_id), '') as error
         from pgq.jobs as j
         where j.id = any (p_ids) and j.shard = 0 and j.lease is not null
             and not exists (
