@@ -26,7 +26,7 @@ class Beat(NamedTuple):
     killed: list[int]
     overdue: bool
     reap_in: float | None
-    forgiven: timedelta
+    forgiven: timedelta | None
 
 
 class Session(NamedTuple):

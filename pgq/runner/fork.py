@@ -6,19 +6,23 @@ once, and a child that comes back out of its handler ends.
 """
 
 import os
+from collections import Counter
 
-_descriptors: set[int] = set()
+_descriptors: Counter[int] = Counter()
+"""How often each is ours: a number may be given to a new one before the old one is forgotten."""
 _is_child = False
 
 
 def own(descriptor: int) -> None:
     """This descriptor is the worker's alone."""
-    _descriptors.add(descriptor)
+    _descriptors[descriptor] += 1
 
 
 def disown(descriptor: int) -> None:
     """This descriptor is about to be closed."""
-    _descriptors.discard(descriptor)
+    _descriptors[descriptor] -= 1
+    if _descriptors[descriptor] <= 0:
+        del _descriptors[descriptor]
 
 
 def end_if_child() -> None:

@@ -42,6 +42,9 @@ class Ending:
         ]
         for number in heard:
             signal.signal(number, self._on_signal)
+        # Whoever started us may have ignored it, and that is inherited: then no exit code of a
+        # command or process could be had.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         try:
             yield
         finally:
@@ -63,6 +66,7 @@ class Ending:
             self._loop.call_soon_threadsafe(self._hurry, 128 + number)
         else:
             log.warning("ended at once; running jobs are reaped by others", signal=name)
+            log.flush(0.1)
             os._exit(128 + number)
 
     def _drain(self) -> None:

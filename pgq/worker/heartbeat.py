@@ -213,7 +213,7 @@ class Heartbeat:
         self._heard(db.run(conn, self._call(lock_key)), sent_at)
 
     def _heard(self, beat: calls.Beat, sent_at: float) -> None:
-        self._vigil.heard(sent_at, forgiven=beat.forgiven.total_seconds())
+        self._vigil.heard(sent_at, forgiven=beat.forgiven)
         if not beat.alive:
             self._stop.set()
             self._hears.dead()

@@ -26,4 +26,5 @@ async def leave(executor: Executor, exit_code: int) -> None:
         _, left = await asyncio.wait(left, timeout=PATIENCE)
     if left:
         log.warning("the process ends, so that what handlers left behind does", left=len(left))
+        log.flush(PATIENCE)
         os._exit(exit_code)

@@ -44,7 +44,8 @@ class _Session:
         try:
             with _bounded(self.conn):
                 self._prepare()
-            fork.own(self.conn.fileno())
+            self._descriptor = self.conn.fileno()
+            fork.own(self._descriptor)
         except BaseException:
             self.conn.close()
             raise
@@ -72,8 +73,7 @@ class _Session:
                 self.listener = Listener(self.conn, channel(worker_id))
 
     def close(self) -> None:
-        if not self.conn.closed:
-            fork.disown(self.conn.fileno())
+        fork.disown(self._descriptor)  # also where the driver has closed it: it is another's then
         self.conn.close()
 
 
@@ -187,7 +187,11 @@ def _bounded(
     began = clock()
     timer = threading.Timer(ANSWER, on_stall or (lambda: db.cut(conn)))
     timer.daemon = True
-    timer.start()
+    try:
+        timer.start()
+    except RuntimeError:  # no thread can be had now: then without a bound
+        yield
+        return
     try:
         yield
     except ConnectionLost as error:

@@ -11,7 +11,7 @@ import random
 from pgq.calls import Call
 from pgq.calls import jobs as job_calls
 from pgq.calls import workers as calls
-from pgq.errors import PgqError, Unavailable, WorkerDead
+from pgq.errors import ConnectionLost, PgqError, Unavailable, WorkerDead
 from pgq.model import ClaimedJob, Verdict
 from pgq.runner import Backing
 from pgq.runner.executor import Executor
@@ -50,7 +50,25 @@ def run(options: Options) -> int:
     not go on. Raises Unavailable or SchemaMismatch when it cannot start.
     """
     log.configure(style=options.log_format, level=options.log_level)
-    return asyncio.run(_work(options))
+    try:
+        with asyncio.Runner() as runner:
+            return _run(runner.get_loop(), options)
+    finally:
+        log.flush(1.0)
+
+
+def _run(loop: asyncio.AbstractEventLoop, options: Options) -> int:
+    """Run the loop until the work is over, whatever a task of a handler raises."""
+    work = loop.create_task(_work(options))
+    while True:
+        try:
+            return loop.run_until_complete(work)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # asyncio lets these out of the loop from any task, such as one in a gather(). The
+            # task has ended with it, and whoever awaits it hears of it; the work goes on.
+            if work.done():
+                raise
+            log.warning("a task of a handler tried to end the process", error=describe(error))
 
 
 async def _work(options: Options) -> int:
@@ -235,7 +253,10 @@ class Worker:
     async def _say_farewell(self) -> None:
         try:
             async with asyncio.timeout(FAREWELL):
-                await self._finishing.link.run_once(calls.stop(self._id))
+                try:
+                    await self._finishing.link.run_once(calls.stop(self._id))
+                except ConnectionLost:  # perhaps long ago, and nobody looked
+                    await self._finishing.link.run_once(calls.stop(self._id))
         except (PgqError, TimeoutError) as error:
             log.warning("farewell not written", worker=self._name, error=str(error))
 

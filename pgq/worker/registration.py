@@ -27,6 +27,7 @@ def register(options: Options, heartbeat: Heartbeat, *, concurrency: int) -> int
 
 
 def _register(options: Options, heartbeat: Heartbeat, *, concurrency: int) -> int:
+    db.read_statements()
     lock_key = heartbeat.connect()
     ask = heartbeat.ask
     db.require_schema(ask(schema_version()))

@@ -110,7 +110,7 @@ class Pulse:
         fork.disown(_pipe(process))
         process.stdin.close()  # type: ignore[union-attr]
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -22,6 +22,10 @@ Together with the silence that comes before, less than the 4 seconds after which
 """
 
 
+LAST_WORDS = 0.1
+"""Seconds for the log to be written before the process ends."""
+
+
 class Surrender:
     """Ends what this crew runs; made inside the event loop."""
 
@@ -67,4 +71,5 @@ class Surrender:
 def end_process(why: str) -> None:
     """End at once."""
     log.error("the process ends, so that its jobs do", reason=why)
+    log.flush(LAST_WORDS)
     os._exit(1)

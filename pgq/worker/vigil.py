@@ -8,6 +8,7 @@ cases what runs is given up before.
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 
 from pgq.reach import Reach
 from pgq.runner.interrupt import clock
@@ -18,8 +19,8 @@ SHUT_OUT = 3.0
 MARGIN = 5.0
 """Seconds before the end of the visibility timeout at which an unheard worker stops its jobs."""
 
-FRESH = 10.0
-"""Seconds for which it holds that nobody could work there."""
+FRESH = 20.0
+"""Seconds for which it holds that nobody could work there: more than a round of attempts takes."""
 
 LOOK = 0.5
 """Seconds at least between two looks."""
@@ -43,9 +44,14 @@ class Vigil:
         self._closed_at = -FRESH
         """When it was last seen that nobody can work there."""
 
-    def heard(self, at: float, *, forgiven: float = 60.0) -> None:
-        """A beat that was sent at this time was answered: silence is forgiven for so long."""
-        self._heard_at, self._forgiven, self._over = at, forgiven, False
+    def heard(self, at: float, *, forgiven: timedelta | None = None) -> None:
+        """A beat that was sent at this time was answered; silence is forgiven for so long.
+
+        None: for as long as was said last.
+        """
+        if forgiven is not None:
+            self._forgiven = forgiven.total_seconds()
+        self._heard_at, self._over = at, False
 
     @property
     def silent(self) -> float:
