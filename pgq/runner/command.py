@@ -24,7 +24,7 @@ from pgq.runner.keeper import Keeper
 from pgq.runner.ladder import Rung
 from pgq.runner.output import Tail
 from pgq.runner.thread import Perform
-from pgq.runner.verdict import DONE, MAX_ERROR, describe
+from pgq.runner.verdict import DONE, MAX_ERROR
 from pgq.text import Unreadable, storable
 
 SNOOZE_CODE = 75
@@ -49,8 +49,6 @@ def command_perform(command: str, keeper: Keeper, backing: Backing) -> Perform:
         try:
             keeper.watch(process.pid)
             return attempt.run()
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong is this job's end
-            return Failed(storable(describe(error), MAX_ERROR))
         finally:
             attempt.close()
             keeper.forget(process.pid)

@@ -26,7 +26,7 @@ from pgq.runner.ladder import LADDERS
 from pgq.runner.output import with_output
 from pgq.runner.records import current
 from pgq.runner.running import Running
-from pgq.runner.verdict import left, returned
+from pgq.runner.verdict import left, mishap, returned
 
 SLICE = 0.002
 """Seconds that a slot runs jobs before it lets the event loop do other things."""
@@ -126,12 +126,13 @@ class CoroutineRunner:
             clean = contextvars.copy_context()
             try:
                 verdict = await self._run(running)
-            finally:
-                running.over = True
-                del self._running[job.lease]
+                if running.tail is not None:
+                    verdict = with_output(verdict, running.tail)
+            except BaseException as error:  # noqa: BLE001 - neither slot nor job must be lost
+                verdict = mishap(error)
+            running.over = True
+            del self._running[job.lease]
             end_if_child()
-            if running.tail is not None:
-                verdict = with_output(verdict, running.tail)
             now = clock()
             self._report(job, verdict, now - began)
             # A cancellation that this handler did not wait for would strike the next one.

@@ -9,6 +9,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from threading import Lock
 
 from pgq.runner import fork
@@ -18,7 +19,7 @@ _PROGRAM = """
 import os, signal, sys
 for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
     signal.signal(getattr(signal, name), signal.SIG_IGN)
-groups = set()
+groups = set(map(int, sys.argv[1:]))
 for line in sys.stdin:
     sign, group = line[0], int(line[1:])
     (groups.add if sign == "+" else groups.discard)(group)
@@ -31,57 +32,74 @@ for group in groups:
 
 
 class Keeper:
-    """Holds the guard process."""
+    """Holds the guard process. Its methods may be called from any thread, and wait for nobody.
+
+    A guard that has ended, or that does not read what it is told, is replaced.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._groups: set[int] = set()
-        self._process = _start()
+        self._closed = False
+        self._process = _start(self._groups)
 
     def watch(self, group: int) -> None:
-        """Guard a process group from now on."""
+        """Guard a process group from now on; OSError if nobody can."""
         with self._lock:
+            if self._closed:
+                raise OSError("the worker ends")
             self._groups.add(group)
-            self._tell(f"+{group}\n")
+            try:
+                self._tell(f"+{group}\n")
+            except OSError:
+                self._groups.discard(group)
+                raise
 
     def forget(self, group: int) -> None:
-        """This group has ended."""
-        with self._lock:
+        """This group has ended. Never raises."""
+        with self._lock, contextlib.suppress(OSError):  # then `check` makes it good
             self._groups.discard(group)
-            self._tell(f"-{group}\n")
+            if not self._closed:
+                self._tell(f"-{group}\n")
 
     def check(self) -> None:
-        """Replace the guard if somebody has ended it."""
+        """Replace the guard if it has ended. Never raises."""
         with self._lock, contextlib.suppress(OSError):  # the next check tries again
-            if self._process.poll() is not None:
+            if not self._closed and self._process.poll() is not None:
                 self._replace()
 
     def _tell(self, line: str) -> None:
         try:
             os.write(_stdin(self._process), line.encode())
-        except BrokenPipeError:
+        except OSError:  # it has ended, or the pipe is full
             self._replace()
 
     def _replace(self) -> None:
-        ended, self._process = self._process, _start()
+        # Killed before its pipe is closed: it would end what still runs. And before anything can
+        # fail: what it knows is out of date.
+        self._process.kill()
+        ended, self._process = self._process, _start(self._groups)
         _let_go(ended)
-        known = "".join(f"+{group}\n" for group in self._groups)
-        os.write(_stdin(self._process), known.encode())
 
     def close(self) -> None:
         """End the guard, and what it still guards."""
-        _let_go(self._process)
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                _let_go(self._process)
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(groups: Iterable[int]) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
-        [sys.executable, "-I", "-c", _PROGRAM],
+        [sys.executable, "-I", "-c", _PROGRAM, *map(str, groups)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         cwd="/",
     )
+    # A guard that stands still must not make the worker stand still.
+    os.set_blocking(_stdin(process), False)
     # A forked child of a handler would keep the pipe open after the worker's death.
     fork.own(_stdin(process))
     return process

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from pgq.model import ClaimedJob, Failed, Verdict
+from pgq.model import ClaimedJob, Verdict
 from pgq.registry import Handler
 from pgq.registry.app import Isolation
 from pgq.runner import Backing, Report, Wanted, view
@@ -21,8 +21,7 @@ from pgq.runner.ladder import LADDERS
 from pgq.runner.output import with_output
 from pgq.runner.records import current
 from pgq.runner.running import Ladder, Running
-from pgq.runner.verdict import MAX_ERROR, describe, left, returned
-from pgq.text import storable
+from pgq.runner.verdict import left, mishap, returned
 
 
 class Perform(Protocol):
@@ -117,16 +116,12 @@ class ThreadRunner:
     def _serve(self) -> None:
         while True:
             running = self._waiting.get()
-            job = running.job
             began = clock()
-            running.deadline = deadline(job, began)
-            current.set(running)
-            verdict = self._do(running)
-            running.over = True
-            end_if_child()
-            if running.tail is not None:
-                verdict = with_output(verdict, running.tail)
-            self._ended.append((job, verdict, clock() - began))
+            try:
+                verdict = self._do(running, began)
+            except BaseException as error:  # noqa: BLE001 - neither thread nor job must be lost
+                verdict = mishap(error)
+            self._ended.append((running.job, verdict, clock() - began))
             if not self._delivering:
                 self._delivering = True
                 try:
@@ -134,15 +129,19 @@ class ThreadRunner:
                 except RuntimeError:  # the event loop is closed: the process is about to end
                     return
 
-    def _do(self, running: Running) -> Verdict:
+    def _do(self, running: Running, began: float) -> Verdict:
         job, stop = running.job, running.stop
-        if stop.cause is not None:
-            return interrupted(job, stop)
+        running.deadline = deadline(job, began)
+        current.set(running)
         try:
-            verdict = self._perform(job, stop)
-        except Exception as error:  # noqa: BLE001 - a thread of the worker must not end
-            return Failed(storable(describe(error), MAX_ERROR))
-        return interrupted(job, stop) if verdict is None else verdict
+            verdict = None if stop.cause is not None else self._perform(job, stop)
+        except BaseException as error:  # noqa: BLE001 - whatever goes wrong is this job's end
+            verdict = mishap(error)
+        running.over = True
+        end_if_child()
+        if verdict is None:
+            verdict = interrupted(job, stop)
+        return verdict if running.tail is None else with_output(verdict, running.tail)
 
     def _deliver(self) -> None:
         # The flag first: what is appended from now on schedules another delivery.

@@ -97,6 +97,11 @@ def with_policy(handler: Handler, job: ClaimedJob, failed: Failed) -> Failed:
         return replace(failed, error=failed.error + broken_too)
 
 
+def mishap(error: BaseException) -> Failed:
+    """The end of a job that its runner could not run as it should."""
+    return Failed(storable(describe(error), MAX_ERROR))
+
+
 def describe(error: BaseException) -> str:
     """An exception in short: its type and its text."""
     text = _text(error)

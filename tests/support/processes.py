@@ -4,6 +4,7 @@ child, by /proc."""
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -32,6 +33,15 @@ def descendants(pid: int) -> list[int]:
     """Its children, their children, and so on."""
     near = children(pid)
     return near + [far for child in near for far in descendants(child)]
+
+
+def guard_of(worker: int) -> int | None:
+    """The process that guards the commands and child processes of this worker."""
+    for child in children(worker):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if b"killpg" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return child
+    return None
 
 
 def processor_time(pid: int) -> float:

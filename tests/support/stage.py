@@ -32,18 +32,22 @@ class Stage:
 
     def open(self, isolation: Isolation, capacity: int = 1) -> None:
         """Make the runner, for the handlers that the app has."""
-        backing = Backing(
-            dsn="",
-            note_progress=lambda _job, _text: None,
-            cancel_queries=lambda job: self.queries.append(job.id),
-            complain=lambda _job, what: self.complaints.append(what),
-        )
+        backing = self.backing()
         handlers = self.app.handlers
         if isolation is Isolation.ASYNC:
             self.runner = CoroutineRunner(handlers, capacity, self._report, backing=backing)
         else:
             perform = handler_perform(handlers, backing)
             self.runner = ThreadRunner(perform, capacity, self._report, backing=backing)
+
+    def backing(self) -> Backing:
+        """What a runner asks of its worker is noted here."""
+        return Backing(
+            dsn="",
+            note_progress=lambda _job, _text: None,
+            cancel_queries=lambda job: self.queries.append(job.id),
+            complain=lambda _job, what: self.complaints.append(what),
+        )
 
     def _report(self, job: ClaimedJob, verdict: Verdict, _seconds: float) -> None:
         self.verdicts.setdefault(job.id, []).append(verdict)

@@ -1,6 +1,7 @@
 """A command is made to end rung by rung, and what it started ends with it."""
 
 import os
+import time
 from datetime import timedelta
 from pathlib import Path
 from signal import SIGINT, SIGKILL
@@ -8,9 +9,10 @@ from signal import SIGINT, SIGKILL
 import pytest
 
 from tests.support import jobs
-from tests.support.databases import wait_until
+from tests.support.databases import PATIENCE, wait_until
 from tests.support.jobs import Connection
 from tests.support.lifelines import lifeline
+from tests.support.processes import guard_of
 from tests.support.workers import Workers, appears, drain
 
 SHORT = timedelta(milliseconds=300)
@@ -132,21 +134,10 @@ def test_a_guard_that_somebody_ended_is_replaced(
         assert first is not None
 
         os.kill(first, SIGKILL)
+        until = time.monotonic() + PATIENCE
         while guard_of(worker.pid) in (None, first):
-            queue.execute("select pg_catalog.pg_sleep(0.01)")
+            assert time.monotonic() < until, "it was not replaced"
+            time.sleep(0.01)
         worker.send(SIGKILL)
 
         assert line.heard() == ""
-
-
-def guard_of(worker_pid: int) -> int | None:
-    """The process that guards this worker's commands."""
-    for entry in Path("/proc").iterdir():
-        try:
-            command = (entry / "cmdline").read_bytes()
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            continue
-        if parent == worker_pid and b"killpg" in command:
-            return int(entry.name)
-    return None
