@@ -52,6 +52,9 @@ class Runner(Protocol):
     def started(self) -> list[ClaimedJob]:
         """The jobs that have started and not ended."""
 
+    def close(self) -> None:
+        """Let go of what waits for jobs: none will come."""
+
     def stubborn(self) -> list[ClaimedJob]:
         """Those of them that were made to end, in vain; may be called from any thread."""
 

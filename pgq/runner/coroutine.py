@@ -90,6 +90,9 @@ class CoroutineRunner:
     def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._running.values()]
 
+    def close(self) -> None:
+        pass
+
     def stubborn(self) -> list[ClaimedJob]:
         return [running.job for running in list(self._running.values()) if running.stubborn]
 

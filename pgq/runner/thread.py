@@ -52,7 +52,7 @@ class ThreadRunner:
         self._backing = backing
         self._ladder = ladder
         self._loop = asyncio.get_running_loop()
-        self._waiting: SimpleQueue[Running] = SimpleQueue()
+        self._waiting: SimpleQueue[Running | None] = SimpleQueue()
         self._held: dict[int, Running] = {}
         """What was given and not reported; changed on the event loop's thread alone.
 
@@ -87,8 +87,9 @@ class ThreadRunner:
                 running = self._waiting.get_nowait()
             except Empty:
                 return jobs
-            del self._held[running.job.lease]
-            jobs.append(running.job)
+            if running is not None:
+                del self._held[running.job.lease]
+                jobs.append(running.job)
 
     def ask(self, cause: Interrupt, wanted: Wanted | None = None) -> None:
         # Those that wait are asked too, and will not start: a thread may just be taking one.
@@ -107,6 +108,10 @@ class ThreadRunner:
     def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._held.values()]
 
+    def close(self) -> None:
+        for _ in range(self._threads):
+            self._waiting.put(None)
+
     def stubborn(self) -> list[ClaimedJob]:
         return [running.job for running in list(self._held.values()) if running.stubborn]
 
@@ -116,6 +121,8 @@ class ThreadRunner:
     def _serve(self) -> None:
         while True:
             running = self._waiting.get()
+            if running is None:
+                return
             began = clock()
             try:
                 verdict = self._do(running, began)

@@ -61,7 +61,9 @@ class Crew:
         return [job for lane in self.lanes for job in lane.runner.stubborn()]
 
     def close(self) -> None:
-        """Let processes and their guard go; nothing runs any more."""
+        """Let threads, processes and their guard go; no job will come any more."""
+        for lane in self.lanes:
+            lane.runner.close()
         if self.pool is not None:
             self.pool.close()
         if self.keeper is not None:

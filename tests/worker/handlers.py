@@ -169,3 +169,28 @@ async def tell_of_progress(job: pgq.Job) -> None:
         said += 1
         job.progress(min(said, 1_000) / 1_000)
         await asyncio.sleep(0.05)
+
+
+@app.job("exit in a sub-task")
+async def exit_in_a_sub_task() -> None:
+    """Have a task that ends the process, as it believes."""
+
+    async def leave() -> None:
+        sys.exit(0)
+
+    await asyncio.gather(leave(), asyncio.sleep(10))
+
+
+@app.job("log much")
+async def log_much(lines: int) -> None:
+    """Write more to the log than a pipe holds."""
+    for number in range(lines):
+        logging.getLogger("shop").warning("line %s %s", number, "x" * 100)
+
+
+@app.job("sleep in the database")
+def sleep_in_the_database(job: pgq.Job) -> None:
+    """Run a statement that takes long on a connection of the job's own."""
+    with job.connect() as conn:
+        desk(f"started-{job.attempt}").touch()
+        conn.execute("select pg_sleep(60)")
