@@ -4,7 +4,6 @@ Exit code 0 is done, 75 (EX_TEMPFAIL of sysexits.h) snoozes for a minute, anythi
 attempt with the tail of what the command wrote.
 """
 
-import contextlib
 import json
 import os
 import selectors
@@ -17,7 +16,7 @@ from typing import IO, assert_never
 from pgq.model import ClaimedJob, Failed, Snoozed, Verdict
 from pgq.registry.app import Isolation
 from pgq.runner import Backing
-from pgq.runner.group import Group, Process, ending, signal_group
+from pgq.runner.group import Group, Process, ending
 from pgq.runner.grouped import Rungs, naming, own_tail
 from pgq.runner.interrupt import Stop, clock, deadline, interrupted
 from pgq.runner.keeper import Keeper
@@ -125,9 +124,9 @@ class _Attempt:
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdin, selectors.EVENT_WRITE)
             selector.register(process.stdout, selectors.EVENT_READ)
-            while process.poll() is None and not self._in_vain():
+            while not self._group.ended and not self._in_vain():
                 if not selector.get_map():  # usually its output ends a moment before it does
-                    _wait_briefly(process)
+                    self._group.wait(0.05)
                 for key, _ in selector.select(timeout=0.05 if selector.get_map() else 0):
                     if key.fileobj is process.stdin:
                         pending = _feed(process.stdin, pending, selector)
@@ -140,7 +139,7 @@ class _Attempt:
         return self._killed_at is not None and clock() - self._killed_at > DIE_WITHIN
 
     def _take_rungs(self) -> None:
-        if self._process.poll() is not None:
+        if self._group.ended:
             return
         for rung in self._rungs.due(clock()):
             match rung:
@@ -159,20 +158,22 @@ class _Attempt:
 
     def _end(self, *, forced: bool) -> list[Process]:
         """Leave nothing behind: what it started ends with it, and what left its group if forced."""
-        left = signal_group(self._process.pid, signal.SIGKILL)
-        if not forced and not left:
-            return []
-        mark = f"PGAPPNAME={self._job.application_name}" if forced else None
-        survivors = self._group.end(mark)
+        if forced:
+            survivors = self._group.end(f"PGAPPNAME={self._job.application_name}")
+            self._group.bury(1.0)
+        else:
+            self._group.bury(1.0)
+            if not self._group.inhabited:
+                return []
+            survivors = self._group.end()
         # The server goes on with what nobody waits for any more.
         self._backing.cancel_queries(self._job)
         return survivors
 
     def close(self) -> None:
         """Whatever happened: bury it."""
-        signal_group(self._process.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=1.0)
+        self._group.kill()
+        self._group.bury(1.0)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None and not pipe.closed:
                 pipe.close()
@@ -182,11 +183,6 @@ def _input(job: ClaimedJob) -> memoryview:
     given = job.payload
     payload = given.text if isinstance(given, Unreadable) else json.dumps(given, ensure_ascii=False)
     return memoryview(f"\n{payload}\n".encode())
-
-
-def _wait_briefly(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=0.05)
 
 
 def _feed(stdin: IO[bytes], pending: memoryview, selector: selectors.BaseSelector) -> memoryview:

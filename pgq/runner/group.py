@@ -7,11 +7,12 @@ found is a daemon that has cleared its environment before anybody looked.
 
 import contextlib
 import os
-import signal
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGKILL, Signals
+from threading import Lock
 
 GONE_WITHIN = 2.0
 """Seconds in which what got SIGKILL is expected to be gone."""
@@ -36,39 +37,103 @@ class Process:
 
 
 class Group:
-    """The process group that a child began (with a session of its own), and what left it."""
+    """The process group that a child began (with a session of its own), and what left it.
+
+    The leader is buried last: until then its number, which is that of the group, is nobody else's.
+    Whoever attends the leader asks here whether it has ended, since Popen would bury it.
+    """
 
     def __init__(self, leader: subprocess.Popen[bytes]) -> None:
         self._leader = leader
         self._strays: set[tuple[int, str]] = set()
         """What had left the group when a signal was sent: number and start."""
+        self._lock = Lock()
+        """So that nobody signals the group while its leader is buried."""
+        self._buried = False
 
-    def signal(self, number: signal.Signals) -> bool:
-        """Send a signal to all of it; whether anybody was there, if only to be buried."""
+    @property
+    def ended(self) -> bool:
+        """Whether the leader has ended."""
+        if self._leader.returncode is not None:
+            return True
+        if not hasattr(os, "waitid"):  # as on macOS before Python 3.13: buried at once
+            return self._leader.poll() is not None
+        try:
+            look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self._leader.pid, look) is not None
+        except ChildProcessError:  # a handler has waited for any child
+            return True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long at most for the leader's end; whether it has ended."""
+        until = time.monotonic() + seconds
+        pause = 0.0005
+        while not self.ended:
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, 0.05)
+        return True
+
+    def signal(self, number: Signals) -> None:
+        """Send a signal to all of it."""
         processes = _processes()
-        if self._leader.returncode is None:  # once it is buried, its number may be another's
+        if not self._buried:
             self._strays |= {(p.pid, p.started) for p in _strays(processes, self._leader.pid)}
         for process in processes.values():
             if (process.pid, process.started) in self._strays:
                 _kill(process.pid, number)
-        return signal_group(self._leader.pid, number)
+        self._signal_group(number)
+
+    def kill(self) -> None:
+        """Kill what is in the group itself. May be called from any thread."""
+        self._signal_group(SIGKILL)
 
     def end(self, mark: str | None = None) -> list[Process]:
         """Kill all of it and wait until it is gone; gives what is left in spite of that.
 
-        `mark`: what the environment of all that belongs to it has, such as `NAME=value`.
+        `mark`: what the environment of all that belongs to it has, such as `NAME=value`. Once the
+        leader is buried, what is in the group has been killed, and is only waited for.
         """
         until = time.monotonic() + GONE_WITHIN
         pause = 0.001
         while True:
-            self.signal(signal.SIGKILL)
+            self.signal(SIGKILL)
             left = self._left(mark)
-            for process in left:
-                _kill(process.pid, signal.SIGKILL)
+            for process in () if self._buried else left:
+                _kill(process.pid, SIGKILL)
             if not left or time.monotonic() >= until:
                 return left
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
+
+    def bury(self, seconds: float) -> bool:
+        """Wait so long for the leader's end, then kill what it left; whether it has ended."""
+        if not self.wait(seconds):
+            return False
+        self.kill()
+        with self._lock:
+            self._buried = True
+            self._leader.wait()
+        return True
+
+    @property
+    def inhabited(self) -> bool:
+        """Whether anybody is in the group, whose leader is buried."""
+        try:
+            os.killpg(self._leader.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    def _signal_group(self, number: Signals) -> None:
+        # ProcessLookupError: nobody is there. PermissionError: some run as others; the rest got it.
+        with self._lock, contextlib.suppress(ProcessLookupError, PermissionError):
+            if not self._buried:
+                os.killpg(self._leader.pid, number)
 
     def _left(self, mark: str | None) -> list[Process]:
         alive = [process for process in _processes().values() if process.state not in "ZX"]
@@ -81,28 +146,17 @@ class Group:
         ]
 
 
-def signal_group(leader: int, number: signal.Signals) -> bool:
-    """Send a signal to a process group; false if nobody is in it."""
-    try:
-        os.killpg(leader, number)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # some of it runs as another user; the rest got it
-        pass
-    return True
-
-
 def ending(code: int) -> str:
     """How a process ended, by the return code that Popen has for it."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:
-        return f"was ended by {signal.Signals(-code).name}"
+        return f"was ended by {Signals(-code).name}"
     except ValueError:
         return f"was ended by signal {-code}"
 
 
-def _kill(pid: int, number: signal.Signals) -> None:
+def _kill(pid: int, number: Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 

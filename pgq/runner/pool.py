@@ -1,12 +1,12 @@
 """The child processes of a worker: started when needed, kept for the next job, replaced in time."""
 
-import signal
 import threading
 import time
 
-from pgq.runner.group import signal_group
 from pgq.runner.keeper import Keeper
 from pgq.runner.spawned import LEAVE_WITHIN, Child, Recycling
+
+_CLOSED = "the worker ends"
 
 
 class Pool:
@@ -25,16 +25,25 @@ class Pool:
     def take(self) -> Child:
         """A child for one job: an idle one, else a new one. OSError if none can be started."""
         with self._lock:
+            if self._closed:
+                raise OSError(_CLOSED)
             while self._idle:
                 child = self._idle.pop()
                 if child.alive and not child.silent:
                     self._busy.add(child)
                     return child
                 self._dismiss(child)
+        return self._start()
+
+    def _start(self) -> Child:
         child = Child(self.keeper)
         with self._lock:
-            self._busy.add(child)
-        return child
+            if not self._closed:
+                self._busy.add(child)
+                return child
+        child.kill()
+        child.bury(seconds=1.0)
+        raise OSError(_CLOSED)
 
     def give_back(self, child: Child, *, memory: int) -> None:
         """The job of this child has ended well enough for it to run another one."""
@@ -71,7 +80,7 @@ class Pool:
             for child in self._idle:
                 child.let_go()
             for child in self._busy:
-                signal_group(child.process.pid, signal.SIGKILL)  # its thread buries it
+                child.group.kill()  # its thread buries it
             leaving = self._idle + self._leaving
             self._idle, self._leaving = [], []
         until = time.monotonic() + LEAVE_WITHIN

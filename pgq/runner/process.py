@@ -2,9 +2,7 @@
 
 import json
 import signal
-import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import assert_never
 
@@ -145,10 +143,8 @@ class _Attempt:
 
     def _await_death(self) -> None:
         """Its line is closed; its end follows at once if it is why."""
-        with suppress(subprocess.TimeoutExpired):
-            self._child.process.wait(timeout=1.0)
-            return
-        self._fault = "closed its line to the worker"
+        if not self._child.group.wait(1.0):
+            self._fault = "closed its line to the worker"
 
     def _listen(self, seconds: float) -> None:
         try:
@@ -201,8 +197,7 @@ class _Attempt:
         """End the child and all that it started; gives what cannot be ended."""
         child = self._child
         survivors = child.group.end(f"PGAPPNAME={self._job.application_name}")
-        with suppress(subprocess.TimeoutExpired):
-            child.process.wait(timeout=1.0)
+        child.group.bury(1.0)
         child.drain(self._tail)
         pool.discard(child)
         # The server goes on with what nobody waits for any more.

@@ -7,17 +7,17 @@ signal to its group reaches all that it started. It inherits no connection.
 import contextlib
 import os
 import selectors
-import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import IO
 
 from pgq.registry.reference import Reference
 from pgq.runner import fork
-from pgq.runner.group import Group, signal_group
+from pgq.runner.group import Group
 from pgq.runner.keeper import Keeper
 from pgq.runner.output import Tail
 from pgq.runner.relay import relay
@@ -49,45 +49,46 @@ class Child:
     """A child process: what it is told, says, and writes. Used by one thread at a time."""
 
     def __init__(self, keeper: Keeper) -> None:
+        """Start it; OSError if that cannot be, and then nothing of it is left."""
         self._keeper = keeper
-        self._line, work = socket.socketpair()
-        self._asks, asks = socket.socketpair()
-        with work, asks:
-            try:
-                self.process = _spawn(work.fileno(), asks.fileno())
-                keeper.watch(self.process.pid)
-            except BaseException:
-                self._line.close()  # that ends it, if there is one
-                self._asks.close()
-                raise
+        with contextlib.ExitStack() as undo, contextlib.ExitStack() as theirs:
+            self._line, work = _pair(undo, theirs)
+            self._asks, asks = _pair(undo, theirs)
+            self._selector = undo.enter_context(selectors.DefaultSelector())
+            self.process, self._output = _spawn(work.fileno(), asks.fileno())
+            self.group = Group(self.process)
+            undo.callback(self._abort)
+            keeper.watch(self.process.pid)
+            undo.pop_all()
         for ours in (self._line, self._asks):
             fork.own(ours.fileno())
             ours.settimeout(0)
-        self._output = self.process.stdout
-        assert self._output is not None
         os.set_blocking(self._output.fileno(), False)
+        self._selector.register(self._line, selectors.EVENT_READ)
+        self._selector.register(self._output, selectors.EVENT_READ)
         self._pending = bytearray()
         self.silent = False
         """Whether it has closed its end, as the end of it does."""
         self.unread = False
         """Whether it ended before it had read all that it was given."""
         self._frames = Frames(limit=MAX_UP)
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._line, selectors.EVENT_READ)
-        self._selector.register(self._output, selectors.EVENT_READ)
-        self.group = Group(self.process)
         self.jobs = 0
         self._loaded: set[tuple[Reference, str]] = set()
         self._memory_at_first: int | None = None
         self.leave_until = 0.0
+
+    def _abort(self) -> None:
+        self.group.kill()
+        self.group.bury(1.0)
+        self._output.close()
 
     def __repr__(self) -> str:
         return f"<Child {self.process.pid} {self.jobs} jobs>"
 
     @property
     def alive(self) -> bool:
-        """Whether it has not ended; buries it if it has."""
-        return self.process.poll() is None
+        """Whether it has not ended."""
+        return not self.group.ended
 
     def give(self, work: Work) -> None:
         """Send it a job, as far as it takes it now; `attend` goes on."""
@@ -143,17 +144,13 @@ class Child:
     def kill(self) -> None:
         """End it and its group; `bury` it next."""
         self._hang_up()
-        signal_group(self.process.pid, signal.SIGKILL)
+        self.group.kill()
 
     def bury(self, *, seconds: float) -> bool:
         """Wait for its end; whether it has ended. Then nothing of it is left."""
-        try:
-            self.process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
+        if not self.group.bury(seconds):
             return False
-        signal_group(self.process.pid, signal.SIGKILL)  # what it left behind
         self._hang_up()
-        assert self._output is not None
         self._output.close()
         self._selector.close()
         self._keeper.forget(self.process.pid)
@@ -199,7 +196,6 @@ class Child:
 
     def _read_output(self, tail: Tail) -> bool:
         """Read what is there, within reason; false at the end of it."""
-        assert self._output is not None
         for _ in range(64):
             try:
                 chunk = os.read(self._output.fileno(), CHUNK)
@@ -212,8 +208,15 @@ class Child:
         return True
 
 
-def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+def _pair(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[socket.socket, ...]:
+    """Two ends of a line, each closed by its stack."""
+    our_end, their_end = socket.socketpair()
+    return ours.enter_context(our_end), theirs.enter_context(their_end)
+
+
+def _spawn(*descriptors: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """A child process, and its output."""
+    process = subprocess.Popen(
         [sys.executable, "-P", "-c", _PROGRAM, *map(str, descriptors), *sys.path],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -221,3 +224,5 @@ def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
         pass_fds=descriptors,
         start_new_session=True,
     )
+    assert process.stdout is not None
+    return process, process.stdout

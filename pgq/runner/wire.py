@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, get_type_hints
 
 from pgq.model import (
     Buried,
@@ -121,7 +121,10 @@ def unpack_up(frame: bytes) -> Up:
         name, told = json.loads(frame)
         if name == Answer.__name__:
             told["verdict"] = _verdict(told["verdict"])
-        return _MESSAGES[name](**told)
+        message = _made(_MESSAGES[name], told)
+        if isinstance(message, Progress) and not isinstance(json.loads(message.text), dict):
+            raise TypeError("progress is no JSON object")
+        return message
     except (
         ValueError,
         TypeError,
@@ -139,6 +142,10 @@ _MESSAGES: dict[str, type[Up]] = {
 _VERDICTS: dict[str, type[Verdict]] = {
     kind.__name__: kind for kind in (Done, Failed, Buried, Snoozed, Cancelled, HandedBack)
 }
+_TYPES: dict[type, dict[str, Any]] = {
+    kind: get_type_hints(kind) for kind in (*_MESSAGES.values(), *_VERDICTS.values())
+}
+Told = TypeVar("Told", bound=Up | Verdict)
 
 
 def _plain(verdict: Verdict) -> list[Any]:
@@ -153,7 +160,19 @@ def _verdict(plain: list[Any]) -> Verdict:
     name, values = plain
     if values.get("delay") is not None:
         values["delay"] = timedelta(*values["delay"])
-    return _VERDICTS[name](**values)
+    for value in values.values():
+        if isinstance(value, str):
+            value.encode()  # what cannot be, cannot be stored
+    return _made(_VERDICTS[name], values)
+
+
+def _made(kind: type[Told], values: dict[str, Any]) -> Told:
+    """One of our values, each field of which has the type that it should have."""
+    made = kind(**values)
+    for name, wanted in _TYPES[kind].items():
+        if not isinstance(getattr(made, name), wanted):
+            raise TypeError(f"{kind.__name__}.{name} is {type(getattr(made, name)).__name__}")
+    return made
 
 
 def _framed(body: bytes) -> bytes:

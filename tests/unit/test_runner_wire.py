@@ -41,6 +41,11 @@ def cut(*chunks: bytes, limit: int | None = None) -> list[bytes]:
     return [frame for chunk in chunks for frame in frames.feed(chunk)]
 
 
+def answer(verdict: bytes, memory: bytes = b"1") -> bytes:
+    start = b'["Answer", {"lease": 1, "gave_up": false, "memory": ' + memory
+    return start + b', "verdict": [' + verdict + b"]}]"
+
+
 @pytest.mark.parametrize("message", MESSAGES, ids=repr)
 def test_a_message_of_a_child_arrives_as_it_was_said(message: Up) -> None:
     assert [unpack_up(frame) for frame in cut(pack_up(message))] == [message]
@@ -77,6 +82,18 @@ def test_a_message_above_the_limit_is_refused_before_it_is_there() -> None:
         b'["Answer", {"lease": 1, "verdict": [], "gave_up": false, "memory": 1}]',
         b'["Answer", {"lease": 1, "verdict": ["Snoozed", {"delay": 1e99}], "gave_up": false}]',
         b"[" * 100_000,
+        b'["Loaded", {"lease": "1"}]',
+        b'["Progress", {"lease": 1, "text": null}]',
+        b'["Progress", {"lease": 1, "text": "half"}]',
+        b'["Progress", {"lease": 1, "text": "[]"}]',
+        pack_up(Logged(1, "shop", 20, 1.5, "sold", None))[4:].replace(b"20", b'"info"'),
+        answer(b'"Done", {}', memory=b"null"),
+        answer(b'"Done", {"result": {"a": 1}}'),
+        answer(b'"Failed", {"error": null}'),
+        answer(b'"Failed", {"error": "\\ud800"}'),
+        answer(b'"Failed", {"error": "", "timed_out": "no"}'),
+        answer(b'"Snoozed", {"delay": null}'),
+        answer(b'"Cancelled", {"reason": ["a"]}'),
     ],
 )
 def test_anything_else_is_no_message(frame: bytes) -> None:

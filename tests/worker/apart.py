@@ -276,6 +276,12 @@ def hold_a_line(line: str, interpreter: bool) -> None:
         time.sleep(600)
 
 
+@app.job("leave a child", isolation="process")
+def leave_a_child(line: str) -> None:
+    """Leave a process that holds a lifeline."""
+    subprocess.Popen(["sh", "-c", 'exec 9>"$0"; echo up >&9; sleep 300', line])
+
+
 @app.job("tick")
 async def tick() -> None:
     """Something on the worker's own event loop."""
