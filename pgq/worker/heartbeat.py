@@ -42,9 +42,6 @@ UPKEEP = 60.0
 RETRY = 0.5
 """Seconds at most between two attempts to beat again after a loss."""
 
-LATE = 2.0
-"""Seconds by which this thread wakes too late before it is said."""
-
 
 @dataclass(frozen=True, slots=True)
 class Hears:
@@ -314,10 +311,3 @@ class Heartbeat:
         while (left := until - clock()) > 0 and not self._stop.is_set():
             if self._lifeline.wait(left):
                 self._hears.woken()
-        late = clock() - until
-        if late > LATE and not self._stop.is_set():
-            log.warning(
-                "heartbeat was late: the process was suspended, or code that does not yield "
-                "held the interpreter",
-                seconds=round(late, 1),
-            )

@@ -32,6 +32,10 @@ ANSWER = 5.0
 """Seconds in which a call must be answered; well below every visibility timeout."""
 
 
+LATE = 1.0
+"""Seconds by which the end of that time may be noticed late, and still be believed."""
+
+
 class _Session:
     """One connection, and the key of the lock that it holds (None through a pooler)."""
 
@@ -185,10 +189,11 @@ def _bounded(
 ) -> Iterator[None]:
     """Let the body wait for answers on this connection for a bounded time."""
     began = clock()
-    timer = threading.Timer(ANSWER, on_stall or (lambda: db.cut(conn)))
-    timer.daemon = True
+    answered = threading.Event()
+    stalled = on_stall or (lambda: db.cut(conn))
+    watch = threading.Thread(target=_watch, args=(answered, stalled), daemon=True)
     try:
-        timer.start()
+        watch.start()
     except RuntimeError:  # no thread can be had now: then without a bound
         yield
         return
@@ -199,5 +204,16 @@ def _bounded(
             raise ConnectionLost(f"no answer from the database for {ANSWER:g} s") from error
         raise
     finally:
-        timer.cancel()
-        timer.join()
+        answered.set()
+        watch.join()
+
+
+def _watch(answered: threading.Event, stalled: Callable[[], None]) -> None:
+    """Call `stalled` when the answer does not come in time."""
+    due = clock() + ANSWER
+    while not answered.wait(max(0.0, due - clock())):
+        if clock() - due < LATE:
+            stalled()
+            return
+        # Nothing here ran meanwhile, and the answer is perhaps there: it has its time again.
+        due = clock() + ANSWER

@@ -24,11 +24,15 @@ from pgq import db
 from pgq.calls import workers as calls
 from pgq.errors import PgqError
 from pgq.runner import fork
+from pgq.runner.interrupt import clock
 from pgq.worker import log
 
 PULSE = 1.0
 QUIET = 4.0
 """Seconds without a pulse after which the stand-in beats; the last beat is at most 2 s older."""
+
+LATE = 2.0
+"""Seconds by which the pulse comes too late before it is said."""
 
 PERIOD = 2.0
 PATIENCE = 900.0
@@ -92,7 +96,15 @@ class Pulse:
             except Exception as error:  # noqa: BLE001 - without a pulse the worker would be ended
                 log.warning("the stand-in ended: another one is started", error=repr(error))
                 self._let_go()
+            due = clock() + PULSE
             self._stop.wait(PULSE)
+            late = clock() - due
+            if late > LATE:
+                log.warning(
+                    "heartbeat was late: the process was suspended, or code that does not yield "
+                    "held the interpreter",
+                    seconds=round(late, 1),
+                )
 
     def _beat(self) -> None:
         if self._process is None:
