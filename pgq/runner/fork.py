@@ -6,6 +6,7 @@ once, and a child that comes back out of its handler ends.
 """
 
 import os
+import signal
 from collections import Counter
 
 _descriptors: Counter[int] = Counter()
@@ -34,6 +35,9 @@ def end_if_child() -> None:
 def _after_fork() -> None:
     global _is_child  # noqa: PLW0603 - a process is a child or not
     _is_child = True
+    if _descriptors:  # a worker's handlers of signals are its own; a child ends by them, as any
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in _descriptors:
         os.dup2(nowhere, descriptor)

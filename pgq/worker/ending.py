@@ -4,8 +4,11 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+import socket
+import threading
+from collections.abc import Iterator, Sequence
 
+from pgq.runner import fork
 from pgq.worker import log, supervisor
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -32,26 +35,45 @@ class Ending:
     def listening(self) -> Iterator[None]:
         """Hear signals in the block; but SIGHUP stays ignored where it is, as under nohup.
 
-        They are heard, and said, also while a handler blocks the event loop.
+        A thread hears them: the main thread may be blocked by a handler for long.
         """
-        before = {number: signal.getsignal(number) for number in SIGNALS}
+        before = {number: signal.getsignal(number) for number in (*SIGNALS, signal.SIGCHLD)}
         heard = [
             number
             for number in SIGNALS
             if number != signal.SIGHUP or before[number] is not signal.SIG_IGN
         ]
+        told, telling = socket.socketpair()
+        telling.settimeout(0)
+        fork.own(telling.fileno())  # what a forked child is told is not for us
+        earlier = signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
         for number in heard:
-            signal.signal(number, self._on_signal)
+            signal.signal(number, lambda *_: None)
         # Whoever started us may have ignored it, and that is inherited: then no exit code of a
         # command or process could be had.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        thread = threading.Thread(
+            target=self._hear, args=(told, heard), name="pgq-signals", daemon=True
+        )
+        thread.start()
         try:
             yield
         finally:
-            for number in heard:
-                signal.signal(number, before[number])
+            signal.set_wakeup_fd(earlier)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            fork.disown(telling.fileno())
+            telling.close()
+            thread.join()
+            told.close()
 
-    def _on_signal(self, number: int, _frame: object) -> None:
+    def _hear(self, told: socket.socket, wanted: Sequence[int]) -> None:
+        while numbers := told.recv(100):
+            for number in numbers:
+                if number in wanted:
+                    self._on_signal(number)
+
+    def _on_signal(self, number: int) -> None:
         if number == signal.SIGHUP:
             if self._hung_up:  # a terminal that closes sends it, and so does the shell in it
                 return

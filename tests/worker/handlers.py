@@ -87,7 +87,8 @@ async def fork_and_hold(job: pgq.Job) -> None:
     if child == 0:
         time.sleep(60)  # noqa: ASYNC251 - the child only is there
         os._exit(0)
-    desk(f"child-{job.attempt}").write_text(str(child))
+    desk("child").write_text(str(child))
+    desk("child").rename(desk(f"child-{job.attempt}"))
     while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
         await asyncio.sleep(0.01)
 
