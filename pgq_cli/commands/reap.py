@@ -27,7 +27,8 @@ def reap(
     """Give the jobs of dead workers back, which workers do for one another while any lives.
 
     A worker that seems dead is watched for 5 seconds first. Jobs of live workers are never
-    touched, and repeating it is harmless. Exit code 1 when a job could not be given back.
+    touched, and repeating it is harmless. Exit code 1 when a job could not be given back, or a
+    worker not be judged.
 
     \b
     Examples:

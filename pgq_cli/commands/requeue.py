@@ -30,8 +30,8 @@ Stuck = Annotated[
     bool,
     typer.Option(
         "--stuck",
-        help="Instead: the running jobs of dead workers, like pgq reap, with the proof for each; "
-        "and the running jobs that are left alone, with the reason.",
+        help="The running jobs of dead workers, like pgq reap, with the proof for each; and the "
+        "running jobs that are left alone, with the reason.",
     ),
 ]
 
@@ -54,15 +54,15 @@ def requeue(
 ) -> None:
     """Send failed, cancelled and done jobs back to pending: due now, attempts from 0 again.
 
-    Nothing is asked: each job is named. Exit code 1 when a job could not be requeued.
+    You are not asked to confirm. Exit code 1 when a job could not be requeued.
 
-    With --stuck, jobs whose worker is proven dead go back, attempts counted. How long a job has
-    run proves nothing: one that a live worker runs is left alone.
+    With --stuck instead of ids, jobs whose worker is proven dead go back, attempts counted. How
+    long a job has run proves nothing: one that a live worker runs is left alone.
 
     \b
     Examples:
       pgq requeue 42 43
-      pgq jobs --status failed --output jsonl | jq .id | xargs pgq requeue --dry-run
+      pgq jobs --status failed -o jsonl | jq .id | xargs pgq requeue --dry-run
       pgq requeue --stuck --dry-run
     """
     if stuck == bool(ids):

@@ -18,8 +18,10 @@ app = new_app()
 SHOWN = ("id", "state", "queues", "running", "concurrency", "beat_age", "host", "pid")
 PROBLEMS = 4
 
-Queue = Annotated[str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Of this queue.")]
-Here = Annotated[bool, typer.Option("--here", help="Of this host (in a container: of it).")]
+Queue = Annotated[
+    str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Only of this queue.")
+]
+Here = Annotated[bool, typer.Option("--here", help="Only of this host, or container.")]
 All = Annotated[bool, typer.Option("--all", help="Also those that ended in the last day.")]
 Check = Annotated[
     bool,
@@ -43,8 +45,8 @@ def workers(
 ) -> None:
     """List the workers that live, and those that died in the last hour.
 
-    A live worker beats every 2 seconds; it is silent after 4. One in trouble beats, and cannot do
-    all of its work. Ages are by the clock of the database. A table shows some of the columns.
+    A live worker beats every 2 seconds; without a beat for 4 it is silent. One in trouble beats,
+    but cannot do all of its work. A table has some of the columns, the other outputs have all.
 
     \b
     Examples:
