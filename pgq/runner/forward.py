@@ -12,8 +12,8 @@ from pgq.runner.wire import Logged
 class Forwarder(logging.Handler):
     """In a child: sends the records of the running job to the worker.
 
-    An application that has given the root logger a handler keeps its own way of logging; what goes
-    to stderr then is kept with the rest of the output.
+    It stands for all handlers of the root logger: the worker, which has imported the same modules,
+    has those that the application gave it, and writes each record once.
     """
 
     def __init__(self, send: Callable[[Logged], None]) -> None:
@@ -22,13 +22,11 @@ class Forwarder(logging.Handler):
         self._lease = 0
 
     def attach(self, lease: int, *, least: int) -> None:
-        """Listen at the root logger for this job, if nobody else does."""
+        """Listen at the root logger for this job."""
         self._lease = lease
         root = logging.getLogger()
-        if any(handler is not self for handler in root.handlers):
-            root.removeHandler(self)
-            return
-        root.addHandler(self)
+        if root.handlers != [self]:
+            root.handlers = [self]
         if root.level != least:
             root.setLevel(least)
 

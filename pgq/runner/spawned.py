@@ -20,7 +20,6 @@ from pgq.runner import fork
 from pgq.runner.group import Group
 from pgq.runner.keeper import Keeper
 from pgq.runner.output import Tail
-from pgq.runner.relay import relay
 from pgq.runner.wire import MAX_UP, Frames, Up, Work, pack_ask, pack_work, unpack_up
 
 LEAVE_WITHIN = 2.0
@@ -204,7 +203,6 @@ class Child:
             if not chunk:
                 return False
             tail.feed(chunk)
-            relay(chunk)
         return True
 
 

@@ -8,3 +8,8 @@ from tests.worker.handlers import app
 __all__ = ["app"]
 
 logging.basicConfig(stream=sys.stdout, format="%(name)s says %(message)s", level=logging.INFO)
+
+
+@app.job("speak apart", isolation="process")
+def speak_apart(words: str) -> None:
+    logging.getLogger("shop").info(words)

@@ -1,9 +1,9 @@
-"""What a handler in a process writes and logs is kept with a failed attempt, and passed on."""
+"""What a handler in a process writes is kept with a failed attempt; what it logs is logged too."""
 
 import pgq
 from tests.support import jobs
 from tests.support.jobs import Connection
-from tests.support.workers import Workers, drain
+from tests.support.workers import Workers, drain, run_worker
 from tests.worker import apart
 from tests.worker.conftest import WorkOff
 
@@ -24,7 +24,7 @@ def test_all_that_it_writes_and_logs_is_kept_with_a_failed_attempt(
     assert [line for line in lines if line.endswith(" info shop: by logging")]
 
 
-def test_what_it_writes_is_passed_on_and_what_it_logs_is_logged(
+def test_what_it_logs_is_logged_and_what_it_writes_cannot_pass_for_that(
     queue: Connection, fleet: Workers
 ) -> None:
     job_id = jobs.enqueue(queue, "write", payload={"fail": False})
@@ -33,9 +33,19 @@ def test_what_it_writes_is_passed_on_and_what_it_logs_is_logged(
 
     said = worker.seen("log", logger="shop")
     assert (said["message"], said["job"], said["level"]) == ("by logging", job_id, "info")
-    for way in WAYS:
-        worker.seen(way)
+    assert {line["event"] for line in worker.log()}.isdisjoint(WAYS)
     assert jobs.attempts(queue, job_id) == []
+
+
+def test_what_it_logs_is_written_by_the_applications_own_handlers_in_the_worker(
+    shared: str, queue: Connection
+) -> None:
+    jobs.enqueue(queue, "speak apart", payload={"words": "hello"})
+
+    ended = run_worker("--app", "tests.worker.speaking:app", "--drain", dsn=shared)
+
+    assert ended.stdout == "shop says hello\n"
+    assert "hello" not in ended.stderr
 
 
 def test_output_of_any_length_and_kind_is_kept_in_part(
