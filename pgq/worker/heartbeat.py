@@ -9,7 +9,7 @@ import contextlib
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,12 +18,11 @@ import psycopg
 from pgq import db
 from pgq.calls import Call
 from pgq.calls import workers as calls
-from pgq.calls.jobs import Progress, note_progress
 from pgq.errors import Conflict, PgqError, Unavailable
-from pgq.model import ClaimedJob
 from pgq.reach import Reach, reach
 from pgq.runner.interrupt import Interrupt, clock
 from pgq.worker import log
+from pgq.worker.board import Board
 from pgq.worker.lifeline import Lifeline
 from pgq.worker.standin import Pulse, State
 from pgq.worker.vigil import Vigil
@@ -86,18 +85,16 @@ DEAF = Hears(
 class Heartbeat:
     """Beats until stopped."""
 
-    def __init__(self, dsn: str, hears: Hears, held: Container[int]) -> None:
-        """`held`: the leases of the jobs that this worker has not ended."""
+    def __init__(self, dsn: str, hears: Hears, board: Board) -> None:
+        """`board` has what is to be written of the jobs' progress."""
         self._dsn = dsn
         self._hears = hears
-        self._held = held
+        self._board = board
         self._lifeline = Lifeline(dsn, self._revive)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._upkeep_at = 0.0
         self._vigil = Vigil(self._forfeit)
-        self._progress: dict[int, Progress] = {}
-        """By lease: the latest word of each job that said something since the last beat."""
         self.worker_id = 0
         self.draining = False
         self._pulse = Pulse(dsn, self._state)
@@ -139,10 +136,6 @@ class Heartbeat:
         """Whether a pooler stands between: no lock is held and nothing is heard."""
         return self._lifeline.lock_key is None
 
-    def note_progress(self, job: ClaimedJob, text: str) -> None:
-        """Write this with the next beat."""
-        self._progress[job.lease] = Progress(job, text)
-
     def _forfeit(self, why: str) -> None:
         self._hears.forfeit(why)
 
@@ -173,7 +166,7 @@ class Heartbeat:
                     log.info("database back", loop="heartbeat")
                     lost = False
                     self._hears.woken()
-                self._write_progress()
+                self._board.write(self._lifeline.run)
                 self._keep_up()
                 self._rest(beat)
                 refused = ""
@@ -234,37 +227,6 @@ class Heartbeat:
         """Soon, with jitter; and just when it is time to judge, if that comes first."""
         wait = RETRY * random.uniform(0.5, 1.0)
         return min(wait, self._vigil.due_in() or wait)
-
-    def _write_progress(self) -> None:
-        """Write the news of the jobs that still run; the dict stays, since threads write to it."""
-        said = [self._progress.pop(lease) for lease in list(self._progress)]
-        news = [one for one in said if one.job.lease in self._held]
-        try:
-            self._note(news)
-        except Conflict:
-            self._keep_for_later(news)
-        except Unavailable:
-            self._keep_for_later(news)
-            raise
-        except PgqError:  # for the sake of one, perhaps: that must keep no other from being written
-            for one in news:
-                self._note_alone(one)
-
-    def _note(self, news: list[Progress]) -> None:
-        if news:
-            self._lifeline.run(note_progress(news))
-
-    def _note_alone(self, one: Progress) -> None:
-        try:
-            self._note([one])
-        except Unavailable:
-            raise
-        except PgqError as error:
-            log.info("progress not written", job=one.job.id, error=str(error))
-
-    def _keep_for_later(self, news: list[Progress]) -> None:
-        for one in news:
-            self._progress.setdefault(one.job.lease, one)
 
     def _keep_up(self) -> None:
         """Once a minute: what no silence announces, jobs of workers that are unknown or stopped."""

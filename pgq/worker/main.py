@@ -5,11 +5,9 @@ process goes on as a new worker, under a new id.
 """
 
 import asyncio
-import contextlib
 import random
 
 from pgq.calls import Call
-from pgq.calls import jobs as job_calls
 from pgq.calls import workers as calls
 from pgq.errors import ConnectionLost, PgqError, Unavailable, WorkerDead
 from pgq.model import ClaimedJob, Verdict
@@ -18,6 +16,7 @@ from pgq.runner.executor import Executor
 from pgq.runner.interrupt import Interrupt, clock
 from pgq.runner.verdict import describe, trace
 from pgq.worker import log
+from pgq.worker.board import Board
 from pgq.worker.claim import ClaimLoop
 from pgq.worker.closing import FAREWELL, Closing
 from pgq.worker.crew import Crew, make_crew
@@ -28,6 +27,7 @@ from pgq.worker.heartbeat import Hears, Heartbeat
 from pgq.worker.leaving import leave
 from pgq.worker.link import LONGEST_WAIT, Link
 from pgq.worker.options import Options
+from pgq.worker.queries import Queries
 from pgq.worker.registration import register
 from pgq.worker.surrender import Surrender
 
@@ -36,9 +36,6 @@ TICK = 0.1
 
 ELSEWHERE = 0.3
 """Seconds for a beat on the connection of another loop."""
-
-LAST_CANCELS = 2.0
-"""Seconds for the last queries to be cancelled, of a worker that stops."""
 
 DRAIN_POLL = 0.05
 
@@ -94,8 +91,7 @@ class Worker:
         self._id = 0
         self._dead = False
         self._held: set[int] = set()
-        self._doomed: asyncio.Queue[ClaimedJob] = asyncio.Queue()
-        """Attempts whose queries are to be cancelled."""
+        board = Board(self._held)
         self._heartbeat = Heartbeat(
             options.dsn,
             Hears(
@@ -107,12 +103,11 @@ class Worker:
                 trouble=self._trouble,
                 elsewhere=self._beat_elsewhere,
             ),
-            self._held,
+            board,
         )
         self._finishing = FinishLoop(Link(options.dsn, "finish"), self._held)
-        backing = Backing(
-            options.dsn, self._heartbeat.note_progress, self._cancel_queries, self._complain
-        )
+        self._queries = Queries(self._finishing.link)
+        backing = Backing(options.dsn, board.note, self._queries.cancel, self._complain)
         self._crew: Crew = make_crew(options, self._report, backing)
         poll = options.poll.total_seconds()
         self._claiming = ClaimLoop(
@@ -192,13 +187,13 @@ class Worker:
                 group.create_task(self._finishing.run(self._id), name="finish"),
                 group.create_task(self._tick(), name="timeouts"),
                 group.create_task(self._drain(), name="drain"),
-                group.create_task(self._cancel_doomed(), name="cancel queries"),
+                group.create_task(self._queries.run(), name="cancel queries"),
             ]
             claimer = group.create_task(self._claim(), name="claim")
             await self._ending.stop.wait()
             self._heartbeat.draining = True
             await self._closing.run(claimer)
-            await self._cancel_rest()
+            await self._queries.rest()
             for task in others:
                 task.cancel()
 
@@ -216,26 +211,6 @@ class Worker:
             await asyncio.sleep(TICK)
             self._health.ticked_at = now = clock()
             self._crew.tick(now)
-
-    async def _cancel_doomed(self) -> None:
-        while True:
-            await self._cancel_queries_of(await self._doomed.get())
-
-    async def _cancel_rest(self) -> None:
-        """What jobs that just ended have left running in the database is to end too."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_CANCELS):
-                while not self._doomed.empty():
-                    await self._cancel_queries_of(self._doomed.get_nowait())
-
-    async def _cancel_queries_of(self, job: ClaimedJob) -> None:
-        try:
-            cancelled = await self._finishing.link.run_once(job_calls.cancel_queries(job))
-        except PgqError as error:
-            log.warning("queries not cancelled", job=job.id, error=str(error))
-        else:
-            if cancelled:
-                log.info("queries cancelled", job=job.id, queries=cancelled)
 
     async def _drain(self) -> None:
         await self._claiming.drained.wait()
@@ -310,9 +285,6 @@ class Worker:
                 beat.cancel()
                 error = failed
         raise Unavailable(str(error))
-
-    def _cancel_queries(self, job: ClaimedJob) -> None:
-        self._loop.call_soon_threadsafe(self._doomed.put_nowait, job)
 
     @staticmethod
     def _complain(job: ClaimedJob, what: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from pgq import migrate
 from pgq.calls.workers import session as session_of_the_connection
 from pgq.errors import Unavailable
+from pgq.worker.board import Board
 from pgq.worker.heartbeat import DEAF, Heartbeat
 from pgq.worker.options import Options
 from pgq.worker.registration import register
@@ -40,7 +41,7 @@ def test_no_two_workers_have_one_id_though_the_server_crashes_between_them() -> 
 def test_a_registration_that_lost_its_connection_is_tried_on_another(
     queue: Connection, shared: str
 ) -> None:
-    heartbeat = Heartbeat(shared, DEAF, set())
+    heartbeat = Heartbeat(shared, DEAF, Board(set()))
     options = Options(dsn=shared, command="true")
     heartbeat.connect()
     session = heartbeat.ask(session_of_the_connection())
