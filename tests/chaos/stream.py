@@ -19,6 +19,10 @@ MIX = {"coroutine": 600, "thread": 350, "process": 40, "raise": 10}
 
 PAYLOAD = {"text": "an order of two mugs and a teapot"}
 
+BURST = 40
+"""Jobs of each kind at the beginning: threads and processes start as they are needed, and are to be
+all there before the first look."""
+
 TICK = 0.1
 """Seconds between two enqueues."""
 
@@ -51,6 +55,9 @@ class Stream:
         handled = commands = 0
         began = time.monotonic()
         with psycopg.connect(self.dsn, autocommit=True) as conn:
+            first = [pgq.NewJob(kind, PAYLOAD, max_attempts=1) for kind in MIX] * BURST
+            first += [pgq.NewJob("command", queue=COMMANDS)] * BURST
+            pgq.enqueue_many(conn, first)
             while not over.wait(TICK):
                 elapsed = time.monotonic() - began
                 drawn = dice.choices(kinds, weights, k=round(elapsed * self.rate) - handled)
@@ -60,7 +67,7 @@ class Stream:
                 with conn.transaction():
                     pgq.enqueue_many(conn, due)
                 handled, commands = handled + len(drawn), commands + wanted
-                self.enqueued = handled + commands
+                self.enqueued = len(first) + handled + commands
 
     def forget(self, over: Event) -> None:
         """Delete finished jobs until it is over."""
