@@ -46,7 +46,7 @@ class Runner(Protocol):
         """
 
     def started(self) -> list[ClaimedJob]:
-        """The jobs that have started and not ended."""
+        """The jobs that have started and whose end is not reported; none of those that wait."""
 
 
 @dataclass(frozen=True, slots=True)
