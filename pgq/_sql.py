@@ -27,6 +27,13 @@ def query(name: str) -> str:
     return (root() / "queries" / f"{name}.sql").read_text(encoding="utf-8")
 
 
+def read_queries() -> None:
+    """Read all queries now: a worker must not need a file that an upgrade has taken away."""
+    for entry in (root() / "queries").iterdir():
+        if entry.name.endswith(".sql"):
+            query(entry.name.removesuffix(".sql"))
+
+
 @dataclass(frozen=True, slots=True)
 class SqlFile:
     """A migration or function: its name without the ending, its text, and what tells it changed."""

@@ -37,6 +37,11 @@ AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
 LIBPQ_VARIABLES = ("PGSERVICE", "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER")
 
+UNREADABLE = (
+    "the DSN cannot be read: write it like postgresql://user@host:5432/dbname "
+    "or host=... dbname=..., with special characters in a URL percent-encoded"
+)
+
 WATCHFUL = {
     "keepalives_idle": "10",
     "keepalives_interval": "3",
@@ -93,10 +98,8 @@ def conninfo(
         given = conninfo_to_dict(dsn)
     except psycopg.Error:
         # libpq's message quotes the DSN, and the DSN may hold a password.
-        raise UsageError(
-            "the DSN cannot be read: write it like postgresql://user@host:5432/dbname "
-            "or host=... dbname=..., with special characters in a URL percent-encoded"
-        ) from None
+        raise UsageError(UNREADABLE) from None
+    _refuse_odd(given)
     if insist or ("application_name" not in given and not os.environ.get("PGAPPNAME")):
         given["application_name"] = application_name
     if "connect_timeout" not in given and not os.environ.get("PGCONNECT_TIMEOUT"):
@@ -105,6 +108,18 @@ def conninfo(
         given.setdefault(name, value)
     given["client_encoding"] = "utf8"
     return make_conninfo("", **given)
+
+
+def _refuse_odd(given: Mapping[str, object]) -> None:
+    """Refuse a URL whose password has a special character that is not encoded.
+
+    Its parts land in the wrong places, and would be shown there.
+    """
+    ports = str(given.get("port") or "0").split(",")
+    if not all(port.strip().isdigit() or not port for port in ports) or "@" in str(
+        given.get("host") or ""
+    ) + str(given.get("dbname") or ""):
+        raise UsageError(UNREADABLE)
 
 
 def describe(dsn: str) -> str:
@@ -194,6 +209,11 @@ async def run_async(conn: psycopg.AsyncConnection[Any], call: Call[T]) -> T:
             return call.read(await cursor.fetchall())
 
 
+def read_statements() -> None:
+    """Read all statements now, for a process that runs for long."""
+    _sql.read_queries()
+
+
 def statement(name: str) -> sql.SQL:
     """The text of a query file, as the driver wants it."""
     # The text comes from our own files, never from a user.
@@ -202,8 +222,12 @@ def statement(name: str) -> sql.SQL:
 
 def check_schema(conn: psycopg.Connection[Any]) -> None:
     """Raise SchemaMismatch unless the schema in the database is the one this program needs."""
+    require_schema(run(conn, schema_version()))
+
+
+def require_schema(found: int | None) -> None:
+    """Raise SchemaMismatch unless this is the version that this program needs."""
     needed = _sql.migrations()[-1].number
-    found = run(conn, schema_version())
     if found != needed:
         raise SchemaMismatch(found=found, needed=needed)
 

@@ -7,7 +7,7 @@ that starts or is not there, and a plain socket tells a closed port from a netwo
 import socket
 import struct
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import pq
@@ -28,28 +28,46 @@ class Reach(Enum):
     REFUSED = "a running server does not let us in"
 
 
-def reach(dsn: str) -> Reach:
-    """What answers where this DSN points; takes at most a few seconds a host."""
+class Place(NamedTuple):
+    """Where a server was found once."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, conn: psycopg.Connection[Any]) -> "Place":
+        """Where this connection leads."""
+        return cls(conn.info.hostaddr or conn.info.host, conn.info.port)
+
+
+def reach(dsn: str, known: Place | None = None) -> Reach:
+    """What answers where this DSN points; takes at most a few seconds a host.
+
+    `known`: where the server was when it answered last, for a DSN that leaves it to the environment
+    or to a service file.
+    """
     try:
         attempts = conninfo_attempts(conninfo_to_dict(dsn))
     except psycopg.Error:  # no host could be resolved
         return Reach.SILENT
-    found = [_reach(dict(attempt)) for attempt in attempts]
+    found = [_reach(dict(attempt), known) for attempt in attempts]
     order = list(Reach)
     return max(found, key=order.index, default=Reach.CLOSED)
 
 
-def _reach(attempt: dict[str, Any]) -> Reach:
+def _reach(attempt: dict[str, Any], known: Place | None) -> Reach:
     attempt.pop("target_session_attrs", None)
     attempt["connect_timeout"] = PATIENCE
     info = make_conninfo("", **attempt)
     match pq.PGconn.ping(info.encode()):
         case pq.Ping.OK:
             return Reach.CLOSED if _lets_in(info) else Reach.REFUSED
-        case pq.Ping.NO_RESPONSE:
-            return _knock(attempt)
-        case _:
+        case pq.Ping.REJECT:  # it starts, or stops
             return Reach.CLOSED
+        case pq.Ping.NO_RESPONSE:
+            return _knock(_place(attempt, known))
+        case _:  # nothing could be asked
+            return Reach.SILENT
 
 
 def _lets_in(info: str) -> bool:
@@ -61,13 +79,24 @@ def _lets_in(info: str) -> bool:
     return True
 
 
-def _knock(attempt: dict[str, Any]) -> Reach:
+def _place(attempt: dict[str, Any], known: Place | None) -> Place | None:
+    """Where this attempt leads, as far as one can tell."""
+    host, port = attempt.get("hostaddr") or attempt.get("host"), attempt.get("port")
+    if host is None and known is None:
+        return None
+    if known is None or (host is not None and port is not None):
+        return Place(str(host), int(port or 5432))
+    return Place(str(host or known.host), int(port or known.port))
+
+
+def _knock(place: Place | None) -> Reach:
     """Tell a port that is closed, or whose owner hangs up, from silence."""
-    host = str(attempt.get("hostaddr") or attempt.get("host") or "/")
-    if host.startswith("/"):
+    if place is None:
+        return Reach.SILENT
+    if place.host.startswith(("/", "@")):
         return Reach.CLOSED  # a socket of this machine
     try:
-        with socket.create_connection((host, int(attempt.get("port") or 5432)), PATIENCE) as door:
+        with socket.create_connection(place, PATIENCE) as door:
             door.sendall(_KNOCK)
             door.recv(1)
     except (ConnectionRefusedError, ConnectionResetError, BrokenPipeError):

@@ -31,10 +31,7 @@ PAUSE = 0.5
 """Seconds between two looks."""
 
 LOOKS = 60
-"""So many looks are taken before the first judgement, at most."""
-
-ROUNDS = 3
-"""For workers that fall silent meanwhile."""
+"""So many looks are taken before a judgement, at most."""
 
 
 class Given(NamedTuple):
@@ -58,7 +55,7 @@ class Reaping:
     deaths: dict[int, Death] = field(default_factory=dict)
     """Of the workers that are still known."""
     unjudged: int = 0
-    """Workers that seem dead, and could not be judged."""
+    """Workers that were silent for long enough, and were not declared dead nevertheless."""
     cut: bool = False
     """A rehearsal that saw no more than its limit."""
 
@@ -96,10 +93,11 @@ class Reaping:
 
 
 class Watch:
-    """Tells from one look after another whether silence is proof. Pure.
+    """Tells from one look after another when the silent may be judged. Pure.
 
     Every time is the database's: whether the server stood still, its host, this process or the
-    host of this process, the next look comes late by that clock, and watching begins anew.
+    host of this process, the next look comes late by that clock, and watching begins anew. How
+    long each worker has been silent is for the database to judge, of each by itself.
     """
 
     def __init__(self) -> None:
@@ -111,10 +109,8 @@ class Watch:
         if self._since is None or self._seen is None or look.at - self._seen > BLINK:
             self._since = look.at
         self._seen = look.at
-        if look.silent is None:
-            return True
         watched = look.at - self._since >= WATCHED and look.session_age >= SESSION
-        return watched and look.silent >= WATCHED
+        return watched or not look.suspects
 
 
 def reap(
@@ -125,22 +121,18 @@ def reap(
 ) -> Reaping:
     """Declare dead workers dead and give their jobs back, in batches until none is left.
 
-    Where a worker seems dead, it is watched until that is proven, 5 seconds as a rule; `waiting`
-    is called before. A dry run takes the first batch and gives it back: nothing is changed.
+    Where a worker seems dead, all are watched for 5 seconds first; `waiting` is called before. Who
+    falls silent meanwhile is left to the next reap. A dry run takes the first batch and gives it
+    back: nothing is changed.
     """
     reaping, watch = Reaping(), Watch()
     look = _watch(conn, watch, waiting)
     began_at = look.at
-    for _ in range(ROUNDS):
-        while _batch(conn, reaping, seen_at=look.at, began_at=began_at, dry_run=dry_run):
-            look = db.run(conn, calls.watch())
-        if dry_run:
-            return reaping
-        look = db.run(conn, calls.watch())
-        reaping.unjudged = look.suspects
-        if not look.suspects:
-            break
+    while _batch(conn, reaping, seen_at=look.at, began_at=began_at, dry_run=dry_run):
         look = _watch(conn, watch, waiting)
+    if not dry_run:
+        left = db.run(conn, calls.watch()).suspects
+        reaping.unjudged = sum(beat_at < look.at - WATCHED for beat_at in left)
     return reaping
 
 

@@ -73,6 +73,12 @@ def running(worker_id: int, *, queues: Sequence[str]) -> Call[list[ClaimedJob]]:
     return Call("list_held_jobs", params, lambda rows: [ClaimedJob._make(row) for row in rows])
 
 
+def leases(worker_id: int, *, queues: Sequence[str]) -> Call[set[int]]:
+    """The leases of the jobs that run under this worker."""
+    params = {"worker_id": worker_id, "queues": list(queues)}
+    return Call("list_leases", params, lambda rows: {lease for (lease,) in rows})
+
+
 Finished = tuple[ClaimedJob, Done]
 Settled = tuple[ClaimedJob, Failed | Buried | Snoozed | Cancelled | HandedBack]
 

@@ -26,7 +26,7 @@ class Beat(NamedTuple):
     killed: list[int]
     overdue: bool
     reap_in: float | None
-    forgiven: timedelta
+    forgiven: timedelta | None
 
 
 class Session(NamedTuple):
@@ -108,8 +108,8 @@ class Look(NamedTuple):
 
     at: datetime
     session_age: timedelta
-    suspects: int
-    silent: timedelta | None
+    suspects: list[datetime]
+    """The last beat of each worker that seems dead."""
 
 
 def watch() -> Call[Look]:

@@ -12,6 +12,9 @@ from pgq.text import dump_json, storable
 if TYPE_CHECKING:
     import psycopg
 
+ROUNDING = 1e-6
+"""By how much a fraction that was summed up may miss 0 or 1."""
+
 MAX_NOTE = 200
 """Longest note of a progress that is kept, in characters."""
 
@@ -92,9 +95,9 @@ class Job:
 
 def _fraction(given: float) -> float:
     try:
-        fits = 0 <= given <= 1
+        fits = -ROUNDING <= given <= 1 + ROUNDING
     except TypeError:
         fits = False
     if not fits:
         raise ValueError(f"progress: give a fraction from 0 to 1, not {repr(given)[:60]}")
-    return round(float(given), 4)
+    return min(max(round(float(given), 4), 0.0), 1.0)

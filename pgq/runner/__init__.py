@@ -17,6 +17,10 @@ Report: TypeAlias = Callable[[ClaimedJob, Verdict, float], None]
 """Takes the verdict of a job, and the seconds it ran; called on the event loop's thread."""
 
 
+Wanted: TypeAlias = Callable[[ClaimedJob], bool]
+"""Tells which jobs are meant."""
+
+
 class Runner(Protocol):
     """What the worker needs of each way to run jobs. Called on the event loop's thread."""
 
@@ -36,8 +40,8 @@ class Runner(Protocol):
     def withdraw(self) -> list[ClaimedJob]:
         """Take back the jobs that have not started."""
 
-    def ask(self, cause: Interrupt, job_ids: Iterable[int] | None = None) -> None:
-        """Ask these running jobs, or all, to end; ids that are not here are ignored."""
+    def ask(self, cause: Interrupt, wanted: Wanted | None = None) -> None:
+        """Ask the running jobs that are wanted, or all, to end."""
 
     def tick(self, now: float) -> None:
         """Ask the jobs whose timeout has passed; go on with those that were asked and still run.
@@ -47,6 +51,12 @@ class Runner(Protocol):
 
     def started(self) -> list[ClaimedJob]:
         """The jobs that have started and whose end is not reported; none of those that wait."""
+
+    def close(self) -> None:
+        """Let go of what waits for jobs: none will come."""
+
+    def stubborn(self) -> list[ClaimedJob]:
+        """Those of them that were made to end, in vain; may be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)

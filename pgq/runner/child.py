@@ -150,15 +150,20 @@ class Child:
 
     def _listen(self) -> None:
         frames = Frames()
-        with contextlib.suppress(OSError):
+        try:
             while chunk := self._asks.recv(CHUNK):
                 for frame in frames.feed(chunk):
-                    self._asked = unpack_ask(frame)
-                    running = self._current
-                    if running is not None and running.work.job.lease == self._asked:
-                        running.ask()
+                    self._hear(unpack_ask(frame))
+        except OSError:  # a handler has closed what is not its own: the worker sees it
+            return
         if self._current is not None:
             os.killpg(os.getpid(), signal.SIGKILL)
+
+    def _hear(self, lease: int) -> None:
+        self._asked = lease
+        running = self._current
+        if running is not None and running.work.job.lease == lease:
+            running.ask()
 
     def _perform(self, running: _Running) -> tuple[Verdict, bool]:
         """Run a job; gives what became of it, and whether it gave up because it was asked to."""

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Mapping
 from pgq.model import ClaimedJob, Verdict
 from pgq.registry import Handler
 from pgq.registry.app import Isolation
-from pgq.runner import Backing, Report, view
+from pgq.runner import Backing, Report, Wanted, view
+from pgq.runner.executor import outlast
 from pgq.runner.fork import end_if_child
 from pgq.runner.interrupt import Interrupt, Stop, clock, deadline, interrupted
 from pgq.runner.ladder import LADDERS
@@ -67,15 +68,14 @@ class CoroutineRunner:
         self._waiting.clear()
         return jobs
 
-    def ask(self, cause: Interrupt, job_ids: Iterable[int] | None = None) -> None:
-        wanted = None if job_ids is None else set(job_ids)
+    def ask(self, cause: Interrupt, wanted: Wanted | None = None) -> None:
         now = clock()
         for running in list(self._running.values()):
-            if wanted is None or running.job.id in wanted:
+            if wanted is None or wanted(running.job):
                 running.ask(cause, now)
                 self._press(running, now)
         for job in list(self._waiting):
-            if wanted is None or job.id in wanted:
+            if wanted is None or wanted(job):
                 self._waiting.remove(job)
                 stop = Stop()
                 stop.ask(cause, now)
@@ -89,6 +89,12 @@ class CoroutineRunner:
 
     def started(self) -> list[ClaimedJob]:
         return [running.job for running in self._running.values()]
+
+    def close(self) -> None:
+        pass
+
+    def stubborn(self) -> list[ClaimedJob]:
+        return [running.job for running in list(self._running.values()) if running.stubborn]
 
     def _press(self, running: Running, now: float) -> None:
         running.press(LADDERS[Isolation.ASYNC], self._backing, now, stubborn=STUBBORN)
@@ -150,6 +156,8 @@ class CoroutineRunner:
                 arguments[handler.binding.job_parameter] = view(job, stop.event, self._backing)
             return returned(await handler.function(**arguments))
         except BaseException as error:  # noqa: BLE001 - SystemExit too is only this job's end
+            if stop.cause is not None:
+                await outlast(running)
             return left(handler, job, stop, error)
 
 

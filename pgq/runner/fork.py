@@ -6,19 +6,24 @@ once, and a child that comes back out of its handler ends.
 """
 
 import os
+import signal
+from collections import Counter
 
-_descriptors: set[int] = set()
+_descriptors: Counter[int] = Counter()
+"""How often each is ours: a number may be given to a new one before the old one is forgotten."""
 _is_child = False
 
 
 def own(descriptor: int) -> None:
     """This descriptor is the worker's alone."""
-    _descriptors.add(descriptor)
+    _descriptors[descriptor] += 1
 
 
 def disown(descriptor: int) -> None:
     """This descriptor is about to be closed."""
-    _descriptors.discard(descriptor)
+    _descriptors[descriptor] -= 1
+    if _descriptors[descriptor] <= 0:
+        del _descriptors[descriptor]
 
 
 def end_if_child() -> None:
@@ -30,6 +35,9 @@ def end_if_child() -> None:
 def _after_fork() -> None:
     global _is_child  # noqa: PLW0603 - a process is a child or not
     _is_child = True
+    if _descriptors:  # a worker's handlers of signals are its own; a child ends by them, as any
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in _descriptors:
         os.dup2(nowhere, descriptor)

@@ -39,14 +39,13 @@ def process_perform(handlers: Mapping[str, Handler], pool: Pool, backing: Backin
             work = _work(handler, job, backing)
         except Misfit as misfit:
             return raised(handler, job, misfit)
-        verdict: Verdict | None = None
-        while verdict is None:
-            try:
-                child = pool.take()
-            except OSError as error:
-                shown = storable(str(error), MAX_ERROR)
-                return Failed(f"no process could be started for it: {shown}")
-            verdict = _Attempt(child, work, stop, backing, handler).run(pool)
+        try:
+            verdict: Verdict | None = None
+            while verdict is None:
+                verdict = _Attempt(pool.take(), work, stop, backing, handler).run(pool)
+        except OSError as error:
+            shown = storable(str(error), MAX_ERROR)
+            verdict = Failed(f"no process could be started for it: {shown}")
         match verdict:
             # The policy is not in the child: it may be anything that no other process can import.
             case Failed():

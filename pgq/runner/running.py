@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 from pgq.model import ClaimedJob
 from pgq.runner import Backing
@@ -18,7 +20,7 @@ VAIN_AFTER = 5.0
 class Running:
     """A job that a runner runs. Made for each job, so what few jobs need is made when needed."""
 
-    __slots__ = ("climb", "deadline", "job", "over", "stop", "tail", "task")
+    __slots__ = ("_threads", "climb", "deadline", "job", "over", "stop", "tail", "task")
 
     def __init__(self, job: ClaimedJob) -> None:
         self.job = job
@@ -31,6 +33,19 @@ class Running:
         self.tail: Tail | None = None
         """The end of what its handler logged; None: nothing."""
         self.climb: Climb | None = None
+        self._threads: list[Future[Any]] | None = None
+
+    @property
+    def threads(self) -> list[Future[Any]]:
+        """What its handler has given to the event loop's threads."""
+        if self._threads is None:
+            self._threads = []
+        return self._threads
+
+    @property
+    def stubborn(self) -> bool:
+        """Whether it goes on after all that could be done."""
+        return self.climb is not None and self.climb.said
 
     def ask(self, cause: Interrupt, now: float) -> None:
         """Ask the job to end."""
@@ -63,14 +78,14 @@ class Running:
 class Climb:
     """How far the ladder was climbed for one job; a stronger wish begins it anew. Pure."""
 
-    __slots__ = ("_cause", "_said", "_stop", "_taken")
+    __slots__ = ("_cause", "_stop", "_taken", "said")
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
         self._cause: Interrupt | None = None
         """The wish that it is climbed for."""
         self._taken = 0
-        self._said = False
+        self.said = False
         """Whether people know already that it does not stop."""
 
     def due(self, ladder: Ladder, now: float) -> Iterator[Rung]:
@@ -89,10 +104,10 @@ class Climb:
 
     def in_vain(self, ladder: Ladder, now: float) -> bool:
         """Whether the last rung was taken a while ago and did not help; true only once."""
-        if self._said or not ladder or self._taken < len(ladder):
+        if self.said or not ladder or self._taken < len(ladder):
             return False
-        self._said = now >= self._at(ladder[-1][0] + VAIN_AFTER)
-        return self._said
+        self.said = now >= self._at(ladder[-1][0] + VAIN_AFTER)
+        return self.said
 
     def _at(self, seconds: float) -> float:
         hurry = HURRY if self._cause is Interrupt.LOST else 1.0

@@ -15,7 +15,7 @@ from typing import Protocol
 from pgq.model import ClaimedJob, Verdict
 from pgq.registry import Handler
 from pgq.registry.app import Isolation
-from pgq.runner import Backing, Report, view
+from pgq.runner import Backing, Report, Wanted, view
 from pgq.runner.fork import end_if_child
 from pgq.runner.interrupt import Interrupt, Stop, clock, deadline, interrupted
 from pgq.runner.ladder import LADDERS
@@ -53,7 +53,7 @@ class ThreadRunner:
         self._backing = backing
         self._ladder = ladder
         self._loop = asyncio.get_running_loop()
-        self._waiting: SimpleQueue[Running] = SimpleQueue()
+        self._waiting: SimpleQueue[Running | None] = SimpleQueue()
         self._held: dict[int, Running] = {}
         """What was given and not reported; changed on the event loop's thread alone.
 
@@ -87,12 +87,11 @@ class ThreadRunner:
             del self._held[running.job.lease]
         return [running.job for running in waiting]
 
-    def ask(self, cause: Interrupt, job_ids: Iterable[int] | None = None) -> None:
+    def ask(self, cause: Interrupt, wanted: Wanted | None = None) -> None:
         # Those that wait are asked too, and will not start: a thread may just be taking one.
-        wanted = None if job_ids is None else set(job_ids)
         now = clock()
         for running in self._held.values():
-            if wanted is None or running.job.id in wanted:
+            if wanted is None or wanted(running.job):
                 running.ask(cause, now)
                 self._press(running, now)
 
@@ -111,11 +110,20 @@ class ThreadRunner:
 
     def _take_waiting(self) -> list[Running]:
         """Those that no thread has taken, and none takes now."""
-        taken: list[Running] = []
+        taken: list[Running | None] = []
         with suppress(Empty):
             while True:
                 taken.append(self._waiting.get_nowait())
-        return taken
+        for _ in range(taken.count(None)):
+            self._waiting.put(None)
+        return [running for running in taken if running is not None]
+
+    def close(self) -> None:
+        for _ in range(self._threads):
+            self._waiting.put(None)
+
+    def stubborn(self) -> list[ClaimedJob]:
+        return [running.job for running in list(self._held.values()) if running.stubborn]
 
     def _press(self, running: Running, now: float) -> None:
         running.press(self._ladder, self._backing, now, stubborn=STUBBORN)
@@ -123,6 +131,8 @@ class ThreadRunner:
     def _serve(self) -> None:
         while True:
             running = self._waiting.get()
+            if running is None:
+                return
             began = clock()
             try:
                 verdict = self._do(running, began)

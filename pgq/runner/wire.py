@@ -151,14 +151,15 @@ Told = TypeVar("Told", bound=Up | Verdict)
 def _plain(verdict: Verdict) -> list[Any]:
     values = {field.name: getattr(verdict, field.name) for field in fields(verdict)}
     if isinstance(values.get("delay"), timedelta):
-        values["delay"] = values["delay"].total_seconds()
+        delay = values["delay"]
+        values["delay"] = [delay.days, delay.seconds, delay.microseconds]
     return [type(verdict).__name__, values]
 
 
 def _verdict(plain: list[Any]) -> Verdict:
     name, values = plain
     if values.get("delay") is not None:
-        values["delay"] = timedelta(seconds=values["delay"])
+        values["delay"] = timedelta(*values["delay"])
     for value in values.values():
         if isinstance(value, str):
             value.encode()  # what cannot be, cannot be stored

@@ -43,7 +43,8 @@ class Closing:
     async def run(self, claimer: asyncio.Task[None]) -> None:
         """Stop; `claimer` is the task of the claim loop.
 
-        The grace bounds all of it, also without a database; so does a signal that says hurry.
+        When the grace is over, or a signal says hurry, jobs are asked to end; that, the last claim
+        and the last writes have bounds of their own, also without a database.
         """
         self._claiming.stop()
         late: asyncio.TimerHandle | None = None
@@ -104,5 +105,8 @@ class Closing:
         await asyncio.wait({task, hurry}, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         ended, _ = await asyncio.wait({task}, timeout=seconds)
+        if not ended:
+            self._claiming.link.cut()
+            self._finishing.link.cut()
         task.cancel()
         return bool(ended)

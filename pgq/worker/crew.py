@@ -6,7 +6,7 @@ from typing import assert_never
 
 from pgq.model import ClaimedJob
 from pgq.registry.app import Isolation
-from pgq.runner import Backing, Report, Runner
+from pgq.runner import Backing, Report, Runner, Wanted
 from pgq.runner.command import command_perform
 from pgq.runner.coroutine import CoroutineRunner
 from pgq.runner.grouped import GroupRunner
@@ -43,10 +43,10 @@ class Crew:
         for lane in self.lanes:
             lane.runner.tick(now)
 
-    def ask(self, cause: Interrupt, job_ids: Sequence[int] | None = None) -> None:
-        """Ask these running jobs, or all, to end."""
+    def ask(self, cause: Interrupt, wanted: Wanted | None = None) -> None:
+        """Ask the running jobs that are wanted, or all, to end."""
         for lane in self.lanes:
-            lane.runner.ask(cause, job_ids)
+            lane.runner.ask(cause, wanted)
 
     def withdraw(self) -> list[ClaimedJob]:
         """Take back the jobs that have not started."""
@@ -56,8 +56,14 @@ class Crew:
         """The jobs that have started and not ended."""
         return [job for lane in self.lanes for job in lane.runner.started()]
 
+    def stubborn(self) -> list[ClaimedJob]:
+        """The jobs that were made to end, in vain; may be called from any thread."""
+        return [job for lane in self.lanes for job in lane.runner.stubborn()]
+
     def close(self) -> None:
-        """Let processes and their guard go; nothing runs any more."""
+        """Let threads, processes and their guard go; no job will come any more."""
+        for lane in self.lanes:
+            lane.runner.close()
         if self.pool is not None:
             self.pool.close()
         if self.keeper is not None:

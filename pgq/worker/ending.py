@@ -1,9 +1,14 @@
 """How a worker is told to end: by signals, by its own death, by a failure."""
 
 import asyncio
+import contextlib
 import os
 import signal
+import socket
+import threading
+from collections.abc import Iterator, Sequence
 
+from pgq.runner import fork
 from pgq.worker import log, supervisor
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -17,6 +22,7 @@ class Ending:
     """
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self.stop = asyncio.Event()
         self.hurry = asyncio.Event()
         self.exit_code = 0
@@ -25,12 +31,47 @@ class Ending:
         self._signals = 0
         self._hung_up = False
 
-    def listen(self) -> None:
-        """Hear signals; but SIGHUP stays ignored where it is, as under nohup."""
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, self._on_signal, number)
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear signals in the block; but SIGHUP stays ignored where it is, as under nohup.
+
+        A thread hears them: the main thread may be blocked by a handler for long.
+        """
+        before = {number: signal.getsignal(number) for number in (*SIGNALS, signal.SIGCHLD)}
+        heard = [
+            number
+            for number in SIGNALS
+            if number != signal.SIGHUP or before[number] is not signal.SIG_IGN
+        ]
+        told, telling = socket.socketpair()
+        telling.settimeout(0)
+        fork.own(telling.fileno())  # what a forked child is told is not for us
+        earlier = signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
+        for number in heard:
+            signal.signal(number, lambda *_: None)
+        # Whoever started us may have ignored it, and that is inherited: then no exit code of a
+        # command or process could be had.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        thread = threading.Thread(
+            target=self._hear, args=(told, heard), name="pgq-signals", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(earlier)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            fork.disown(telling.fileno())
+            telling.close()
+            thread.join()
+            told.close()
+
+    def _hear(self, told: socket.socket, wanted: Sequence[int]) -> None:
+        while numbers := told.recv(100):
+            for number in numbers:
+                if number in wanted:
+                    self._on_signal(number)
 
     def _on_signal(self, number: int) -> None:
         if number == signal.SIGHUP:
@@ -41,15 +82,22 @@ class Ending:
         self._signals += 1
         if self._signals == 1:
             log.info("draining: the next signal hands running jobs back", signal=name)
-            supervisor.stopping()
-            self.stop.set()
+            self._loop.call_soon_threadsafe(self._drain)
         elif self._signals == 2:
             log.info("handing running jobs back: the next signal ends at once", signal=name)
-            self.exit_code = 128 + number
-            self.lose_patience()
+            self._loop.call_soon_threadsafe(self._hurry, 128 + number)
         else:
             log.warning("ended at once; running jobs are reaped by others", signal=name)
+            log.flush(0.1)
             os._exit(128 + number)
+
+    def _drain(self) -> None:
+        supervisor.stopping()
+        self.stop.set()
+
+    def _hurry(self, exit_code: int) -> None:
+        self.exit_code = exit_code
+        self.lose_patience()
 
     def lose_patience(self) -> None:
         """Wait no longer for what runs."""

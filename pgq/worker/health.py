@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pgq.runner.interrupt import clock
 from pgq.text import storable
 from pgq.worker.claim import ClaimLoop
+from pgq.worker.crew import Crew
 from pgq.worker.finish import FinishLoop
 from pgq.worker.link import ANSWER
 
@@ -20,7 +21,10 @@ MAX_TROUBLE = 500
 class Health:
     """Looks at the loops of one worker; asked from the thread of the heartbeat."""
 
-    def __init__(self, claiming: ClaimLoop, finishing: FinishLoop, *, poll: float) -> None:
+    def __init__(
+        self, crew: Crew, claiming: ClaimLoop, finishing: FinishLoop, *, poll: float
+    ) -> None:
+        self._crew = crew
         self._claiming = claiming
         self._finishing = finishing
         self._still = poll + 2 * ANSWER
@@ -45,6 +49,10 @@ class Health:
             failing = link.trouble(now)
             if failing is not None and failing[0] > FAILING:
                 found.append(f"{link.name} has not worked for {failing[0]:.0f} s: {failing[1]}")
+        stubborn = self._crew.stubborn()
+        if stubborn:
+            some = ", ".join(str(job.id) for job in stubborn[:5])
+            found.append(f"{len(stubborn)} jobs do not stop and keep their slots: {some}")
         if self._finishing.refused:
             found.append(f"the database refuses the outcome of {self._finishing.refused} jobs")
         return found

@@ -1,32 +1,33 @@
 """The heartbeat: a thread and a connection of its own, so that no handler can delay a beat.
 
-Besides beating it hears what the worker must know, looks for dead workers, and judges, when it
-cannot beat, whether others may take the worker for dead soon. Through a transaction pooler there
-is neither lock nor channel: then the beats alone tell that the worker lives (for the visibility
-timeout), and it finds its jobs by polling.
+Besides beating it hears what the worker must know, and looks for dead workers. Through a
+transaction pooler there is neither lock nor channel: then the beats alone tell that the worker
+lives (for the visibility timeout), and it finds its jobs by polling.
 """
 
 import contextlib
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
 from pgq import db
 from pgq.calls import Call
 from pgq.calls import workers as calls
-from pgq.calls.jobs import Progress, note_progress
 from pgq.errors import Conflict, PgqError, Unavailable
-from pgq.model import ClaimedJob
 from pgq.reach import Reach, reach
 from pgq.runner.interrupt import Interrupt, clock
 from pgq.worker import log
+from pgq.worker.board import Board
 from pgq.worker.lifeline import Lifeline
 from pgq.worker.standin import Pulse, State
+from pgq.worker.vigil import Vigil
+
+T = TypeVar("T")
 
 PERIOD = 2.0
 """Seconds between two beats; well below the 4 after which a worker is looked at."""
@@ -40,19 +41,6 @@ UPKEEP = 60.0
 RETRY = 0.5
 """Seconds at most between two attempts to beat again after a loss."""
 
-LATE = 2.0
-"""Seconds by which this thread wakes too late before it is said."""
-
-SHUT_OUT = 3.0
-"""Seconds without a beat, while a server runs: others may declare us dead after 4."""
-
-MARGIN = 5.0
-"""Seconds before the end of the visibility timeout (of a short one, a fifth of it) at which an
-unheard worker stops its jobs."""
-
-FRESH = 10.0
-"""Seconds for which it counts that nobody can work where the database should be."""
-
 
 @dataclass(frozen=True, slots=True)
 class Hears:
@@ -64,6 +52,8 @@ class Hears:
     """These running jobs were asked to end."""
     dead: Callable[[], None]
     """Others declared this worker dead."""
+    broken: Callable[[str], None]
+    """This worker can beat no more, for this reason."""
     forfeit: Callable[[str], None]
     """Others may declare this worker dead soon: what runs must end now."""
     trouble: Callable[[], str | None]
@@ -72,27 +62,39 @@ class Hears:
     """Run a beat on a connection of another loop; Unavailable if none is open."""
 
 
+def _nothing(*_: object) -> None:
+    pass
+
+
+def _nowhere(_: Call[calls.Beat]) -> calls.Beat:
+    raise Unavailable("this worker has stopped")
+
+
+DEAF = Hears(
+    woken=_nothing,
+    asked=_nothing,
+    dead=_nothing,
+    broken=_nothing,
+    forfeit=_nothing,
+    trouble=lambda: None,
+    elsewhere=_nowhere,
+)
+"""Whom a stopped heartbeat tells, while its threads end: another worker may live by now."""
+
+
 class Heartbeat:
     """Beats until stopped."""
 
-    def __init__(self, dsn: str, hears: Hears, held: Container[int]) -> None:
-        """`held`: the leases of the jobs that this worker has not ended."""
+    def __init__(self, dsn: str, hears: Hears, board: Board) -> None:
+        """`board` has what is to be written of the jobs' progress."""
         self._dsn = dsn
         self._hears = hears
-        self._held = held
+        self._board = board
         self._lifeline = Lifeline(dsn, self._revive)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._upkeep_at = 0.0
-        self._beat_at = 0.0
-        """When the last beat that was answered was sent."""
-        self._forgiven = 60.0
-        self._forfeited = False
-        """Whether the jobs were given up since the last beat."""
-        self._closed_at = -FRESH
-        """When it was last seen that nobody can work there."""
-        self._progress: dict[int, Progress] = {}
-        """By lease: the latest word of each job that said something since the last beat."""
+        self._vigil = Vigil(self._forfeit)
         self.worker_id = 0
         self.draining = False
         self._pulse = Pulse(dsn, self._state)
@@ -105,11 +107,10 @@ class Heartbeat:
     def start(self, worker_id: int) -> None:
         """Beat for this worker from now on; connect() comes first."""
         self.worker_id = worker_id
-        self._beat_at = clock()
+        self._vigil.heard(clock())
         self._lifeline.listen(worker_id)
-        self._thread = threading.Thread(target=self._guarded, name="pgq-heartbeat", daemon=True)
-        self._thread.start()
-        threading.Thread(target=self._watch, name="pgq-vigil", daemon=True).start()
+        self._thread = self._begin("pgq-heartbeat", self._run)
+        self._begin("pgq-vigil", lambda: self._vigil.watch(self._stop))
         self._pulse.start()
 
     def stop(self) -> None:
@@ -119,32 +120,40 @@ class Heartbeat:
         self._lifeline.waker.set()
         if self._thread is not None:
             self._thread.join(timeout=PERIOD * 2)
+        self._hears = DEAF
         self._lifeline.close()
 
-    @property
-    def connection(self) -> psycopg.Connection[Any]:
-        """The connection that connect() made, for what comes before start()."""
-        return self._lifeline.connection
+    def disconnect(self) -> None:
+        """Let the connection that connect() made go; before start()."""
+        self._lifeline.lose()
+
+    def ask(self, call: Call[T]) -> T:
+        """Run a call on the connection that connect() made; before start()."""
+        return self._lifeline.ask(call)
 
     @property
     def pooled(self) -> bool:
         """Whether a pooler stands between: no lock is held and nothing is heard."""
         return self._lifeline.lock_key is None
 
-    def note_progress(self, job: ClaimedJob, text: str) -> None:
-        """Write this with the next beat."""
-        self._progress[job.lease] = Progress(job, text)
+    def _forfeit(self, why: str) -> None:
+        self._hears.forfeit(why)
 
     def _state(self) -> State:
         return State(self.worker_id, self._lifeline.lock_key, self.draining)
 
-    def _guarded(self) -> None:
-        try:
-            self._run()
-        except Exception as error:  # a worker without a heartbeat must not go on
-            log.error("heartbeat ended", error=repr(error))
-            self._hears.dead()
-            raise
+    def _begin(self, name: str, run: Callable[[], None]) -> threading.Thread:
+        """Start a thread whose end is told: a worker without it must not go on."""
+
+        def guarded() -> None:
+            try:
+                run()
+            except Exception as error:  # noqa: BLE001 - told
+                self._hears.broken(repr(error))
+
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
+        thread.start()
+        return thread
 
     def _run(self) -> None:
         lost = False
@@ -157,9 +166,10 @@ class Heartbeat:
                     log.info("database back", loop="heartbeat")
                     lost = False
                     self._hears.woken()
-                self._write_progress()
+                self._board.write(self._lifeline.run)
                 self._keep_up()
                 self._rest(beat)
+                refused = ""
             except Unavailable as error:
                 self._lifeline.lose()
                 if not lost:
@@ -193,9 +203,7 @@ class Heartbeat:
         self._heard(db.run(conn, self._call(lock_key)), sent_at)
 
     def _heard(self, beat: calls.Beat, sent_at: float) -> None:
-        self._beat_at = sent_at
-        self._forfeited = False
-        self._forgiven = beat.forgiven.total_seconds()
+        self._vigil.heard(sent_at, forgiven=beat.forgiven)
         if not beat.alive:
             self._stop.set()
             self._hears.dead()
@@ -210,60 +218,15 @@ class Heartbeat:
         try:
             self._heard(self._hears.elsewhere(self._call(None)), sent_at)
         except PgqError:
-            if clock() - self._beat_at >= SHUT_OUT and not self._forfeited:
-                self._judge()
+            self._vigil.judge(self._look, pooled=self.pooled)
+
+    def _look(self) -> Reach:
+        return reach(self._dsn, self._lifeline.place)
 
     def _retry_in(self) -> float:
         """Soon, with jitter; and just when it is time to judge, if that comes first."""
         wait = RETRY * random.uniform(0.5, 1.0)
-        left = SHUT_OUT - (clock() - self._beat_at)
-        return min(wait, left) if left > 0 else wait
-
-    def _judge(self) -> None:
-        """Without a beat: see what stands there, and give up what runs if it lets others work."""
-        found = reach(self._dsn)
-        if found is Reach.CLOSED:
-            self._closed_at = clock()
-        elif found is Reach.REFUSED and not self.pooled:
-            self._forfeit("a running server does not let this worker in")
-
-    def _watch(self) -> None:
-        """Give up what runs before the visibility timeout is over; in a thread of its own.
-
-        The other may be held up: connecting takes seconds a host, a resolver what it likes.
-        """
-        due = clock() + RETRY
-        while not self._stop.wait(due - clock()):
-            now = clock()
-            # After a time in which nothing here ran, a beat is sent first: its stand-in may have
-            # beaten for this worker, and others may have stood still with it.
-            awake = now - due < LATE
-            over = awake and self._time_left() <= 0
-            if over and now - self._closed_at > FRESH:
-                self._forfeit(f"not heard for {now - self._beat_at:.0f} s")
-            due = now + (min(max(self._time_left(), RETRY), PERIOD) if awake else PERIOD)
-
-    def _time_left(self) -> float:
-        return self._beat_at + self._forgiven - min(MARGIN, self._forgiven / 5) - clock()
-
-    def _forfeit(self, why: str) -> None:
-        if not self._forfeited:
-            self._forfeited = True
-            self._hears.forfeit(why)
-
-    def _write_progress(self) -> None:
-        """Write the news of the jobs that still run; the dict stays, since threads write to it."""
-        said = [self._progress.pop(lease) for lease in list(self._progress)]
-        news = [one for one in said if one.job.lease in self._held]
-        if not news:
-            return
-        try:
-            self._lifeline.run(note_progress(news))
-        except (Conflict, Unavailable) as error:
-            for one in news:
-                self._progress.setdefault(one.job.lease, one)
-            if isinstance(error, Unavailable):
-                raise
+        return min(wait, self._vigil.due_in() or wait)
 
     def _keep_up(self) -> None:
         """Once a minute: what no silence announces, jobs of workers that are unknown or stopped."""
@@ -310,10 +273,3 @@ class Heartbeat:
         while (left := until - clock()) > 0 and not self._stop.is_set():
             if self._lifeline.wait(left):
                 self._hears.woken()
-        late = clock() - until
-        if late > LATE and not self._stop.is_set():
-            log.warning(
-                "heartbeat was late: the process was suspended, or code that does not yield "
-                "held the interpreter",
-                seconds=round(late, 1),
-            )

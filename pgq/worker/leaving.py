@@ -7,28 +7,12 @@ runs elsewhere.
 
 import asyncio
 import os
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
+from pgq.runner.executor import Executor
 from pgq.worker import log
 
 PATIENCE = 1.0
 """Seconds for what was left behind to end."""
-
-
-class Executor(ThreadPoolExecutor):
-    """The event loop's threads, which know what they still run."""
-
-    def __init__(self) -> None:
-        super().__init__(thread_name_prefix="asyncio")
-        self.open: set[Future[Any]] = set()
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future = super().submit(fn, *args, **kwargs)
-        self.open.add(future)
-        future.add_done_callback(self.open.discard)
-        return future
 
 
 async def leave(executor: Executor, exit_code: int) -> None:
@@ -36,10 +20,11 @@ async def leave(executor: Executor, exit_code: int) -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
-    threads = [asyncio.wrap_future(future) for future in executor.open]
+    threads = [asyncio.wrap_future(future) for future in list(executor.open)]
     left = {*tasks, *threads}
     if left:
         _, left = await asyncio.wait(left, timeout=PATIENCE)
     if left:
         log.warning("the process ends, so that what handlers left behind does", left=len(left))
+        log.flush(PATIENCE)
         os._exit(exit_code)

@@ -17,8 +17,9 @@ import psycopg
 from pgq import db
 from pgq.calls import Call
 from pgq.calls import workers as calls
-from pgq.errors import ConnectionLost, PgqError
+from pgq.errors import ConnectionLost, PgqError, Unavailable
 from pgq.notify import Listener, Waker, channel, sleep
+from pgq.reach import Place
 from pgq.runner import fork
 from pgq.runner.interrupt import clock
 
@@ -29,6 +30,10 @@ CONNECT = 2
 
 ANSWER = 5.0
 """Seconds in which a call must be answered; well below every visibility timeout."""
+
+
+LATE = 1.0
+"""Seconds by which the end of that time may be noticed late, and still be believed."""
 
 
 class _Session:
@@ -43,7 +48,8 @@ class _Session:
         try:
             with _bounded(self.conn):
                 self._prepare()
-            fork.own(self.conn.fileno())
+            self._descriptor = self.conn.fileno()
+            fork.own(self._descriptor)
         except BaseException:
             self.conn.close()
             raise
@@ -55,8 +61,11 @@ class _Session:
         with db.driver_errors():
             # What the server forgets of this session in a crash is done again: another beat,
             # another reap. Not through a pooler: the setting would stay on a session that others
-            # use.
+            # use. And nothing but its end ends it: a server that is quick to give up silent
+            # clients would take the lock of a worker that is only hard to reach.
             self.conn.execute("set synchronous_commit = off")
+            self.conn.execute("set tcp_keepalives_idle = 0")
+            self.conn.execute("set tcp_user_timeout = 0")
         db.run(self.conn, calls.prepare_session())
         self.lock_key = random.SystemRandom().randrange(1, 2**63)
         db.run(self.conn, calls.lock(self.lock_key))
@@ -68,8 +77,7 @@ class _Session:
                 self.listener = Listener(self.conn, channel(worker_id))
 
     def close(self) -> None:
-        if not self.conn.closed:
-            fork.disown(self.conn.fileno())
+        fork.disown(self._descriptor)  # also where the driver has closed it: it is another's then
         self.conn.close()
 
 
@@ -85,7 +93,12 @@ class Lifeline:
         self._session: _Session | None = None
         self._replacement: _Session | None = None
         self._worker_id: int | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        """Held to take or drop a session: connecting takes a while, and may end after close()."""
         self.waker = Waker()
+        self.place: Place | None = None
+        """Where the server was found last."""
         self.lock_key: int | None = None
 
     @property
@@ -101,7 +114,12 @@ class Lifeline:
         session, self._replacement = self._replacement, None
         if session is None:
             session = _Session(self._dsn)
-        self._session, self.lock_key = session, session.lock_key
+        with self._lock:
+            if self._closed:
+                session.close()
+                raise Unavailable("this worker has stopped")
+            self._session, self.lock_key = session, session.lock_key
+        self.place = Place.of(session.conn)
         if self._worker_id is not None:
             session.listen(self._worker_id)
 
@@ -110,6 +128,11 @@ class Lifeline:
         self._worker_id = worker_id
         assert self._session is not None
         self._session.listen(worker_id)
+
+    def ask(self, call: Call[T]) -> T:
+        """Run a call before the first beat; ConnectionLost if no answer comes."""
+        with _bounded(self.connection):
+            return db.run(self.connection, call)
 
     def run(self, call: Call[T]) -> T:
         """Run a call; if no answer comes, ConnectionLost once a replacement was tried for."""
@@ -121,17 +144,20 @@ class Lifeline:
         """In a thread of its own, while the call waits: connect anew, beat, then drop the old."""
         old = self.connection
         try:
-            fresh = _Session(self._dsn)
-        except PgqError:
+            with contextlib.suppress(PgqError):
+                self._replacement = self._revived()
+        finally:
             db.cut(old)
-            return
+
+    def _revived(self) -> _Session:
+        fresh = _Session(self._dsn)
         try:
             with _bounded(fresh.conn):
                 self._revive(fresh.conn, fresh.lock_key)
-            self._replacement = fresh
-        except PgqError:
+        except BaseException:
             fresh.close()
-        db.cut(old)
+            raise
+        return fresh
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until woken; whether jobs may be due. ConnectionLost when it broke."""
@@ -143,12 +169,14 @@ class Lifeline:
 
     def lose(self) -> None:
         """Drop the connection; connect() makes another one."""
-        session, self._session = self._session, None
+        with self._lock:
+            session, self._session = self._session, None
         if session is not None:
             session.close()
 
     def close(self) -> None:
-        """Drop everything, and release the lock."""
+        """Drop everything, and release the lock; connect() makes nothing new."""
+        self._closed = True
         self.lose()
         if self._replacement is not None:
             self._replacement.close()
@@ -161,9 +189,14 @@ def _bounded(
 ) -> Iterator[None]:
     """Let the body wait for answers on this connection for a bounded time."""
     began = clock()
-    timer = threading.Timer(ANSWER, on_stall or (lambda: db.cut(conn)))
-    timer.daemon = True
-    timer.start()
+    answered = threading.Event()
+    stalled = on_stall or (lambda: db.cut(conn))
+    watch = threading.Thread(target=_watch, args=(answered, stalled), daemon=True)
+    try:
+        watch.start()
+    except RuntimeError:  # no thread can be had now: then without a bound
+        yield
+        return
     try:
         yield
     except ConnectionLost as error:
@@ -171,5 +204,16 @@ def _bounded(
             raise ConnectionLost(f"no answer from the database for {ANSWER:g} s") from error
         raise
     finally:
-        timer.cancel()
-        timer.join()
+        answered.set()
+        watch.join()
+
+
+def _watch(answered: threading.Event, stalled: Callable[[], None]) -> None:
+    """Call `stalled` when the answer does not come in time."""
+    due = clock() + ANSWER
+    while not answered.wait(max(0.0, due - clock())):
+        if clock() - due < LATE:
+            stalled()
+            return
+        # Nothing here ran meanwhile, and the answer is perhaps there: it has its time again.
+        due = clock() + ANSWER

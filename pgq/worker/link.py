@@ -45,6 +45,7 @@ class Link:
         """Two tasks that come at once wait for one connection."""
         self._session: Session | None = None
         """That of the connection, or, without one, that of the last, which was given up."""
+        self._descriptor = -1
         self._failing: tuple[float, str] | None = None
         self._asked_at: float | None = None
         self._said = False
@@ -140,13 +141,18 @@ class Link:
             await conn.close()
             raise
         conn.prepare_threshold = None if pooled else 0
-        fork.own(conn.fileno())
+        self._descriptor = conn.fileno()
+        fork.own(self._descriptor)
         return conn
+
+    def cut(self) -> None:
+        """Break the connection beneath a call without an answer: to cancel it would take long."""
+        if self._conn is not None:
+            db.cut(self._conn)
 
     async def close(self) -> None:
         """Close the connection if there is one."""
         if self._conn is not None:
             conn, self._conn = self._conn, None
-            if not conn.closed:
-                fork.disown(conn.fileno())
+            fork.disown(self._descriptor)
             await conn.close()

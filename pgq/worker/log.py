@@ -9,12 +9,12 @@ import json
 import logging
 import re
 import sys
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from pgq.runner import records
 from pgq.text import format_time, safe
+from pgq.worker.writer import Writer
 
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
@@ -23,6 +23,7 @@ LONGEST = 20_000
 """How many characters of one message, or one traceback, of the application's are written."""
 
 logger = logging.getLogger("pgq.worker")
+_writer: Writer | None = None
 
 
 def event(level: int, name: str, **fields: Any) -> None:
@@ -53,7 +54,9 @@ def configure(*, style: str, level: str) -> None:
     An application that has given the root logger a handler keeps its own way of logging.
     """
     least = getattr(logging, level.upper())
-    stderr = Stderr(sys.stderr)
+    global _writer  # noqa: PLW0603 - a process has one standard error
+    _writer = Writer(sys.stderr)
+    stderr = Stderr(_writer)
     stderr.setLevel(least)
     stderr.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
     logger.handlers = [stderr]
@@ -66,8 +69,18 @@ def configure(*, style: str, level: str) -> None:
     records.listen(apart=logger)
 
 
-class Stderr(logging.StreamHandler[Any]):
+def flush(seconds: float) -> None:
+    """Wait until all is written, but no longer than this: before a process ends."""
+    if _writer is not None:
+        _writer.flush(seconds)
+
+
+class Stderr(logging.Handler):
     """Writes lines as long as there is somebody to read them."""
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__()
+        self._writer = writer
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record, whatever it holds."""
@@ -75,9 +88,7 @@ class Stderr(logging.StreamHandler[Any]):
             line = self.format(record)
         except BaseException:  # noqa: BLE001 - a record may hold anything
             return
-        with suppress(OSError, ValueError):  # the terminal is gone, or the pipe's reader
-            self.stream.write(f"{line}\n")
-            self.flush()
+        self._writer.write(line)
 
 
 class TextFormatter(logging.Formatter):

@@ -8,14 +8,15 @@ import asyncio
 import random
 
 from pgq.calls import Call
-from pgq.calls import jobs as job_calls
 from pgq.calls import workers as calls
-from pgq.errors import PgqError, Unavailable, WorkerDead
+from pgq.errors import ConnectionLost, PgqError, Unavailable, WorkerDead
 from pgq.model import ClaimedJob, Verdict
 from pgq.runner import Backing
+from pgq.runner.executor import Executor
 from pgq.runner.interrupt import Interrupt, clock
 from pgq.runner.verdict import describe, trace
 from pgq.worker import log
+from pgq.worker.board import Board
 from pgq.worker.claim import ClaimLoop
 from pgq.worker.closing import FAREWELL, Closing
 from pgq.worker.crew import Crew, make_crew
@@ -23,9 +24,10 @@ from pgq.worker.ending import Ending
 from pgq.worker.finish import FinishLoop
 from pgq.worker.health import Health
 from pgq.worker.heartbeat import Hears, Heartbeat
-from pgq.worker.leaving import Executor, leave
+from pgq.worker.leaving import leave
 from pgq.worker.link import LONGEST_WAIT, Link
 from pgq.worker.options import Options
+from pgq.worker.queries import Queries
 from pgq.worker.registration import register
 from pgq.worker.surrender import Surrender
 
@@ -45,19 +47,37 @@ def run(options: Options) -> int:
     not go on. Raises Unavailable or SchemaMismatch when it cannot start.
     """
     log.configure(style=options.log_format, level=options.log_level)
-    return asyncio.run(_work(options))
+    try:
+        with asyncio.Runner() as runner:
+            return _run(runner.get_loop(), options)
+    finally:
+        log.flush(1.0)
+
+
+def _run(loop: asyncio.AbstractEventLoop, options: Options) -> int:
+    """Run the loop until the work is over, whatever a task of a handler raises."""
+    work = loop.create_task(_work(options))
+    while True:
+        try:
+            return loop.run_until_complete(work)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # asyncio lets these out of the loop from any task, such as one in a gather(). The
+            # task has ended with it, and whoever awaits it hears of it; the work goes on.
+            if work.done():
+                raise
+            log.warning("a task of a handler tried to end the process", error=describe(error))
 
 
 async def _work(options: Options) -> int:
     executor = Executor()
     asyncio.get_running_loop().set_default_executor(executor)
     ending = Ending()
-    ending.listen()
-    died = await Worker(options, ending).run()
-    while died and ending.renew():
-        await ending.pause(LONGEST_WAIT * random.uniform(0.5, 1.0))
-        died = await Worker(options, ending).run(patient=True)
-    await leave(executor, ending.exit_code)
+    with ending.listening():
+        died = await Worker(options, ending).run()
+        while died and ending.renew():
+            await ending.pause(LONGEST_WAIT * random.uniform(0.5, 1.0))
+            died = await Worker(options, ending).run(patient=True)
+        await leave(executor, ending.exit_code)
     return ending.exit_code
 
 
@@ -71,24 +91,23 @@ class Worker:
         self._id = 0
         self._dead = False
         self._held: set[int] = set()
-        self._doomed: asyncio.Queue[ClaimedJob] = asyncio.Queue()
-        """Attempts whose queries are to be cancelled."""
+        board = Board(self._held)
         self._heartbeat = Heartbeat(
             options.dsn,
             Hears(
                 woken=self._on_wake,
                 asked=self._on_asked,
                 dead=self._on_dead,
+                broken=self._on_broken,
                 forfeit=self._on_forfeit,
                 trouble=self._trouble,
                 elsewhere=self._beat_elsewhere,
             ),
-            self._held,
+            board,
         )
         self._finishing = FinishLoop(Link(options.dsn, "finish"), self._held)
-        backing = Backing(
-            options.dsn, self._heartbeat.note_progress, self._cancel_queries, self._complain
-        )
+        self._queries = Queries(self._finishing.link)
+        backing = Backing(options.dsn, board.note, self._queries.cancel, self._complain)
         self._crew: Crew = make_crew(options, self._report, backing)
         poll = options.poll.total_seconds()
         self._claiming = ClaimLoop(
@@ -103,7 +122,7 @@ class Worker:
             ending, self._crew, self._claiming, self._finishing, grace=options.grace
         )
         self._surrender = Surrender(self._crew, self._closing.withdraw)
-        self._health = Health(self._claiming, self._finishing, poll=poll)
+        self._health = Health(self._crew, self._claiming, self._finishing, poll=poll)
 
     def __repr__(self) -> str:
         queues = ",".join(self._options.served_queues)
@@ -168,12 +187,13 @@ class Worker:
                 group.create_task(self._finishing.run(self._id), name="finish"),
                 group.create_task(self._tick(), name="timeouts"),
                 group.create_task(self._drain(), name="drain"),
-                group.create_task(self._cancel_doomed(), name="cancel queries"),
+                group.create_task(self._queries.run(), name="cancel queries"),
             ]
             claimer = group.create_task(self._claim(), name="claim")
             await self._ending.stop.wait()
             self._heartbeat.draining = True
             await self._closing.run(claimer)
+            await self._queries.rest()
             for task in others:
                 task.cancel()
 
@@ -192,17 +212,6 @@ class Worker:
             self._health.ticked_at = now = clock()
             self._crew.tick(now)
 
-    async def _cancel_doomed(self) -> None:
-        while True:
-            job = await self._doomed.get()
-            try:
-                cancelled = await self._finishing.link.run_once(job_calls.cancel_queries(job))
-            except PgqError as error:
-                log.warning("queries not cancelled", job=job.id, error=str(error))
-            else:
-                if cancelled:
-                    log.info("queries cancelled", job=job.id, queries=cancelled)
-
     async def _drain(self) -> None:
         await self._claiming.drained.wait()
         self._ending.stop.set()
@@ -219,7 +228,10 @@ class Worker:
     async def _say_farewell(self) -> None:
         try:
             async with asyncio.timeout(FAREWELL):
-                await self._finishing.link.run_once(calls.stop(self._id))
+                try:
+                    await self._finishing.link.run_once(calls.stop(self._id))
+                except ConnectionLost:  # perhaps long ago, and nobody looked
+                    await self._finishing.link.run_once(calls.stop(self._id))
         except (PgqError, TimeoutError) as error:
             log.warning("farewell not written", worker=self._name, error=str(error))
 
@@ -228,12 +240,14 @@ class Worker:
         self._finishing.report(job, verdict)
         self._claiming.made_room()
 
-    def _die(self) -> None:
-        """Others declared this worker dead: its jobs run elsewhere now."""
+    def _die(
+        self, why: str = "declared dead by others: stopping all jobs, which run elsewhere now"
+    ) -> None:
+        """This worker is no more: its jobs run elsewhere now, or will."""
         if self._dead:
             return
         self._dead = True
-        log.error("declared dead by others: stopping all jobs, which run elsewhere now")
+        log.error(why)
         self._surrender.give_up()
         self._ending.at_once()
 
@@ -243,10 +257,15 @@ class Worker:
         self._loop.call_soon_threadsafe(self._claiming.wake)
 
     def _on_asked(self, cause: Interrupt, job_ids: list[int]) -> None:
-        self._loop.call_soon_threadsafe(self._crew.ask, cause, job_ids)
+        ids = frozenset(job_ids)
+        self._loop.call_soon_threadsafe(self._crew.ask, cause, lambda job: job.id in ids)
 
     def _on_dead(self) -> None:
         self._surrender.demand(self._die)
+
+    def _on_broken(self, reason: str) -> None:
+        log.error("the heartbeat failed", error=reason)
+        self._surrender.demand(lambda: self._die("it cannot beat: stopping all jobs"))
 
     def _on_forfeit(self, reason: str) -> None:
         log.error("stopping all jobs: others may run them soon", reason=reason)
@@ -266,9 +285,6 @@ class Worker:
                 beat.cancel()
                 error = failed
         raise Unavailable(str(error))
-
-    def _cancel_queries(self, job: ClaimedJob) -> None:
-        self._loop.call_soon_threadsafe(self._doomed.put_nowait, job)
 
     @staticmethod
     def _complain(job: ClaimedJob, what: str) -> None:

@@ -6,6 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pgq import db
 from pgq.calls import workers as calls
+from pgq.calls.queues import schema_version
+from pgq.errors import Unavailable
 from pgq.worker import log, supervisor
 from pgq.worker.heartbeat import Heartbeat
 from pgq.worker.options import Options
@@ -17,14 +19,22 @@ def register(options: Options, heartbeat: Heartbeat, *, concurrency: int) -> int
 
     Raises Unavailable or SchemaMismatch when there is nothing to work on.
     """
+    try:
+        return _register(options, heartbeat, concurrency=concurrency)
+    except Unavailable:
+        heartbeat.disconnect()  # the next attempt needs another connection
+        raise
+
+
+def _register(options: Options, heartbeat: Heartbeat, *, concurrency: int) -> int:
+    db.read_statements()
     lock_key = heartbeat.connect()
-    conn = heartbeat.connection
-    db.check_schema(conn)
+    ask = heartbeat.ask
+    db.require_schema(ask(schema_version()))
     if options.app is not None:
         handlers = [options.app.handlers[kind] for kind in options.served_kinds or ()]
-        db.run(conn, calls.declare_kinds([handler.defaults for handler in handlers]))
-    worker_id = db.run(
-        conn,
+        ask(calls.declare_kinds([handler.defaults for handler in handlers]))
+    worker_id = ask(
         calls.register(
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -35,7 +45,7 @@ def register(options: Options, heartbeat: Heartbeat, *, concurrency: int) -> int
             lock_key=lock_key,
         ),
     )
-    warn_of_skew(conn)
+    warn_of_skew(ask)
     heartbeat.start(worker_id)
     log.info(
         "worker started",

@@ -4,12 +4,10 @@ Nothing here corrects anything: every time of a job is the server's, and the clo
 about none. But its logs carry its own times, and its handlers may compute a time for a job.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import psycopg
-
-from pgq import db
+from pgq.calls import Call
 from pgq.calls.workers import server_clock
 from pgq.text import format_duration
 from pgq.worker import log
@@ -27,10 +25,10 @@ def skew(*, asked: datetime, answer: datetime, heard: datetime) -> timedelta | N
     return ahead if abs(ahead) - abs(half) > TOLERATED else None
 
 
-def warn_of_skew(conn: psycopg.Connection[Any]) -> None:
+def warn_of_skew(ask: Callable[[Call[datetime]], datetime]) -> None:
     """Say in the log, with the figure, when this host's clock is far from the server's."""
     asked = datetime.now(UTC)
-    answer = db.run(conn, server_clock())
+    answer = ask(server_clock())
     ahead = skew(asked=asked, answer=answer, heard=datetime.now(UTC))
     if ahead is not None:
         side = "ahead of" if ahead > timedelta(0) else "behind"

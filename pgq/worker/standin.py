@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,9 @@ from pgq.worker import log
 PULSE = 1.0
 QUIET = 4.0
 """Seconds without a pulse after which the stand-in beats; the last beat is at most 2 s older."""
+
+LATE = 2.0
+"""Seconds by which the pulse comes too late before it is said."""
 
 PERIOD = 2.0
 PATIENCE = 900.0
@@ -89,15 +93,25 @@ class Pulse:
         while not self._stop.is_set():
             try:
                 self._beat()
-            except OSError as error:  # somebody ended it, or it could not be started
-                log.warning("the stand-in ended: another one is started", error=str(error))
+            except Exception as error:  # noqa: BLE001 - without a pulse the worker would be ended
+                log.warning("the stand-in ended: another one is started", error=repr(error))
                 self._let_go()
+            due = clock() + PULSE
             self._stop.wait(PULSE)
+            late = clock() - due
+            if late > LATE:
+                log.warning(
+                    "heartbeat was late: the process was suspended, or code that does not yield "
+                    "held the interpreter",
+                    seconds=round(late, 1),
+                )
 
     def _beat(self) -> None:
         if self._process is None:
             self._process = _start()
-        told = {"dsn": self._dsn, "path": sys.path, **self._state()._asdict()}
+        added: list[object] = [*sys.path]  # handlers add what not
+        path = [place for place in added if isinstance(place, str)]
+        told = {"dsn": self._dsn, "path": path, **self._state()._asdict()}
         with contextlib.suppress(BlockingIOError):  # it has pulses enough to read
             os.write(_pipe(self._process), json.dumps(told).encode() + b"\n")
 
@@ -108,7 +122,7 @@ class Pulse:
         fork.disown(_pipe(process))
         process.stdin.close()  # type: ignore[union-attr]
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -136,9 +150,11 @@ def stand_in(told: dict[str, Any], parent: int) -> None:
     """In the stand-in's process: beat for the worker until its pulse comes again, or it is gone."""
     dsn = told.pop("dsn")
     state = State(**told)
-    since = clock() - QUIET
+    # On a clock that stands still while the host is suspended: only time in which the worker could
+    # have answered counts.
+    since = time.monotonic() - QUIET
     while os.getppid() == parent and not _stopped(parent):
-        silent = clock() - since
+        silent = time.monotonic() - since
         if silent > PATIENCE:
             sys.stderr.write(
                 f"pgq: w-{state.worker_id} has not answered for {silent:.0f} s: it is ended\n"

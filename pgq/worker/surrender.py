@@ -22,6 +22,10 @@ Together with the silence that comes before, less than the 4 seconds after which
 """
 
 
+LAST_WORDS = 0.1
+"""Seconds for the log to be written before the process ends."""
+
+
 class Surrender:
     """Ends what this crew runs; made inside the event loop."""
 
@@ -41,13 +45,15 @@ class Surrender:
     def give_up(self) -> None:
         """Tell all jobs to end; the process ends soon if they do not. On the event loop."""
         self._withdraw()
-        self._running.update(job.lease for job in self._crew.started())
+        told = frozenset(job.lease for job in self._crew.started())
+        self._running.update(told)
         self._crew.ask(Interrupt.LOST)
-        self._loop.call_later(LET_GO, self._check)
+        self._loop.call_later(LET_GO, self._check, told)
 
-    def _check(self) -> None:
-        if self._running:
-            end_process(f"{len(self._running)} jobs do not stop")
+    def _check(self, told: frozenset[int]) -> None:
+        left = self._running & told
+        if left:
+            end_process(f"{len(left)} jobs do not stop")
 
     def demand(self, tell: Callable[[], None]) -> None:
         """Have `tell`, which gives up, called on the event loop; for another thread.
@@ -65,4 +71,5 @@ class Surrender:
 def end_process(why: str) -> None:
     """End at once."""
     log.error("the process ends, so that its jobs do", reason=why)
+    log.flush(LAST_WORDS)
     os._exit(1)

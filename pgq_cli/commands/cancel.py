@@ -19,7 +19,7 @@ def cancel(
     """Cancel pending jobs at once, and ask running ones to end.
 
     A worker hears of the request at its next heartbeat; a job that finishes first stays done.
-    Nothing is asked: each job is named. Exit code 1 when a job could not be cancelled.
+    You are not asked to confirm. Exit code 1 when a job could not be cancelled.
 
     \b
     Examples:

@@ -19,7 +19,9 @@ def kill(
     wait: Annotated[
         str,
         typer.Option(
-            "--wait", metavar="DURATION", help="Wait so long for running jobs to end; 0s: only ask."
+            "--wait",
+            metavar="DURATION",
+            help="Wait up to so long for running jobs to end; 0s: only ask.",
         ),
     ] = "20s",
     force: Annotated[
@@ -36,8 +38,8 @@ def kill(
     """Make jobs end: pending ones at once, running ones by all that their worker can do.
 
     The worker hears of it within 2 seconds, asks the handler, then insists: SIGTERM and SIGKILL to
-    a process, a cancel to its own queries. A job that is done first stays done. Nothing is asked:
-    each job is named. Exit code 1 when a job did not end, or ended otherwise.
+    a process, a cancel to its own queries. A job that is done first stays done. You are not asked
+    to confirm. Exit code 1 when a job did not end, or ended otherwise.
 
     \b
     Examples:

@@ -27,7 +27,8 @@ def reap(
     """Give the jobs of dead workers back, which workers do for one another while any lives.
 
     A worker that seems dead is watched for 5 seconds first. Jobs of live workers are never
-    touched, and repeating it is harmless. Exit code 1 when a job could not be given back.
+    touched, and repeating it is harmless. Exit code 1 when a job could not be given back, or a
+    worker not be judged.
 
     \b
     Examples:
@@ -67,8 +68,8 @@ def conclude(reaping: "Reaping", *, dry_run: bool) -> None:
         console.talk(f"pgq: and {len(refused) - NAMED} more were not given back")
     if reaping.unjudged:
         console.talk(
-            f"pgq: {reaping.unjudged} silent workers are busy with a claim or not yet proven dead: "
-            "try again"
+            f"pgq: silent workers that were left alone: {reaping.unjudged} (a claim is under way, "
+            "or the database stood still): try again"
         )
     if not reaping.jobs:
         console.talk("pgq: no job of a dead worker was found")

@@ -12,7 +12,6 @@ app = new_app()
 
 SHOWN = ("id", "outcome", "reason")
 
-
 LEFT = 100
 """So many jobs that are left to their live workers are listed."""
 
@@ -31,9 +30,14 @@ Stuck = Annotated[
     bool,
     typer.Option(
         "--stuck",
-        help="Instead: the running jobs of dead workers, like pgq reap, with the proof for each; "
-        "and the running jobs that are left alone, with the reason.",
+        help="The running jobs of dead workers, like pgq reap, with the proof for each; and the "
+        "running jobs that are left alone, with the reason.",
     ),
+]
+
+Embedded = Annotated[
+    bool,
+    typer.Option("--embedded", help="With --stuck: work on the private server (pgq server)."),
 ]
 
 
@@ -45,19 +49,20 @@ def requeue(
     force: Force = False,
     stuck: Stuck = False,
     dry_run: DryRun = False,
+    embedded: Embedded = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Send failed, cancelled and done jobs back to pending: due now, attempts from 0 again.
 
-    Nothing is asked: each job is named. Exit code 1 when a job could not be requeued.
+    You are not asked to confirm. Exit code 1 when a job could not be requeued.
 
-    With --stuck, jobs whose worker is proven dead go back, attempts counted. How long a job has
-    run proves nothing: one that a live worker runs is left alone.
+    With --stuck instead of ids, jobs whose worker is proven dead go back, attempts counted. How
+    long a job has run proves nothing: one that a live worker runs is left alone.
 
     \b
     Examples:
       pgq requeue 42 43
-      pgq jobs --status failed --output jsonl | jq .id | xargs pgq requeue --dry-run
+      pgq jobs --status failed -o jsonl | jq .id | xargs pgq requeue --dry-run
       pgq requeue --stuck --dry-run
     """
     if stuck == bool(ids):
@@ -65,7 +70,9 @@ def requeue(
     if stuck:
         if force:
             raise UsageError("--force needs the ids of jobs: --stuck takes none from a live worker")
-        _unstick(ctx, dry_run=dry_run, output=output)
+        _unstick(ctx, dry_run=dry_run, embedded=embedded, output=output)
+    elif embedded:
+        raise UsageError("--embedded goes with --stuck only: leave it out")
     else:
         _requeue(ctx, ids or [], force=force, dry_run=dry_run, output=output)
 
@@ -86,14 +93,14 @@ def _requeue(
         raise typer.Exit(1)
 
 
-def _unstick(ctx: typer.Context, *, dry_run: bool, output: Output) -> None:
+def _unstick(ctx: typer.Context, *, dry_run: bool, embedded: bool, output: Output) -> None:
     from pgq.admin.proof import lives
     from pgq.admin.reap import reap
     from pgq.admin.stuck import Unstuck, explain
     from pgq_cli import connection, console
     from pgq_cli.commands.reap import conclude, say_waiting
 
-    with connection.connect(ctx) as conn:
+    with connection.connect(ctx, service=True, private=embedded) as conn:
         reaping = reap(conn, dry_run=dry_run, waiting=say_waiting)
         left = lives(conn, limit=LEFT + 1)
     console.emit_rows(Unstuck._fields, explain(reaping, left[:LEFT]), output, shown=SHOWN)

@@ -71,7 +71,8 @@ Concurrency = Annotated[
         "-c",
         envvar="PGQ_CONCURRENCY",
         metavar="N",
-        help="Jobs at once. Else 100 for async handlers, and twice the cores for others.",
+        help="Jobs at once of each way to run (async, threads, processes). Else 100 for async "
+        "handlers, and twice the cores for others.",
     ),
 ]
 Drain = Annotated[bool, typer.Option("--drain", help="End when nothing is due.")]

@@ -18,8 +18,10 @@ app = new_app()
 SHOWN = ("id", "state", "queues", "running", "concurrency", "beat_age", "host", "pid")
 PROBLEMS = 4
 
-Queue = Annotated[str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Of this queue.")]
-Here = Annotated[bool, typer.Option("--here", help="Of this host (in a container: of it).")]
+Queue = Annotated[
+    str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Only of this queue.")
+]
+Here = Annotated[bool, typer.Option("--here", help="Only of this host, or container.")]
 All = Annotated[bool, typer.Option("--all", help="Also those that ended in the last day.")]
 Check = Annotated[
     bool,
@@ -43,8 +45,8 @@ def workers(
 ) -> None:
     """List the workers that live, and those that died in the last hour.
 
-    A live worker beats every 2 seconds; it is silent after 4. One in trouble beats, and cannot do
-    all of its work. Ages are by the clock of the database. A table shows some of the columns.
+    A live worker beats every 2 seconds; without a beat for 4 it is silent. One in trouble beats,
+    but cannot do all of its work. A table has some of the columns, the other outputs have all.
 
     \b
     Examples:
@@ -60,7 +62,8 @@ def workers(
     if check and (ended or output is not Output.TABLE):
         raise UsageError("--check lists nothing: leave --all and --output out")
     host = socket.gethostname() if here else None
-    with connection.connect(ctx) as conn:
+    # A health check must not find nobody on an empty private server: it is a service.
+    with connection.connect(ctx, service=check) as conn:
         found = list_workers(conn, queue=queue, host=host, ended=ended)
     wrong = problems(found)
     if check and not any(worker.lives for worker in found):

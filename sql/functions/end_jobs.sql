@@ -29,15 +29,7 @@ begin
             j.status = 'running' and (o.orphaned or coalesce(p_force, false)) as taken,
             case when p_kill then 'killed' else 'cancelled' end || ' by an operator'
                 || case when o.orphaned then ' after its worker was lost' else ' by force' end
-                || coalesce(': w-' || j.worker_id, '')
-                || coalesce(
-                    (
-                        select ' (' || w.host || ', pid ' || w.pid || ')'
-                        from pgq.workers as w
-                        where w.id = j.worker_id
-                    ),
-                    ''
-                )
+                || coalesce(': ' || pgq.worker_name(j.worker_id), '')
                 || case when o.orphaned then '' else ' may still run it' end as error
         from pgq.jobs as j
         cross join lateral (

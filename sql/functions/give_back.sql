@@ -2,7 +2,8 @@
 -- has stopped, or is unknown: all of them or, with an error, none. Only pgq.give_back_lost calls this.
 -- The attempt is charged. A job goes back to pending, due at once after its first loss and with
 -- backoff after later ones; it fails when its attempts are used up, and is cancelled if it was
--- asked to be. It forgets its worker, so that a late finish is told that its lease was lost.
+-- asked to be. It forgets its worker, so that a late finish is told that its lease was lost. The
+-- sessions of the lost attempt (they bear its name, see ClaimedJob.application_name) are ended.
 -- Takes: the ids. Returns: a row a job.
 -- Locks: the throughput rows of this backend's slot. Relies on: jobs_pkey, workers_pkey,
 -- workers_living.
@@ -20,21 +21,13 @@ as $$
 begin
     return query
     with lost as materialized (
-        select j.id, j.worker_id, j.locked_at as started_at,
+        select j.id, j.lease, j.worker_id, j.locked_at as started_at,
             case
                 when j.cancel_requested_at is not null then 'cancelled'
                 when j.attempts >= j.max_attempts then 'failed'
                 else 'pending'
             end as status,
-            'worker lost' || coalesce(': w-' || j.worker_id, '')
-                || coalesce(
-                    (
-                        select ' (' || w.host || ', pid ' || w.pid || ')'
-                        from pgq.workers as w
-                        where w.id = j.worker_id
-                    ),
-                    ''
-                ) as error
+            'worker lost' || coalesce(': ' || pgq.worker_name(j.worker_id), '') as error
         from pgq.jobs as j
         where j.id = any (p_ids) and j.shard = 0 and j.lease is not null
             and not exists (
@@ -58,8 +51,18 @@ begin
             updated_at = now()
         from lost as l
         where j.id = any (p_ids) and j.id = l.id and j.shard = 0 and j.lease is not null
-        returning j.id, j.queue, j.kind, l.worker_id, j.status, j.attempts, j.scheduled_at,
+        returning j.id, j.queue, j.kind, l.lease, l.worker_id, j.status, j.attempts, j.scheduled_at,
             l.error, l.started_at
+    ),
+    -- What the lost attempt's own connections still run would go on beside the next one.
+    silenced as materialized (
+        select pg_catalog.pg_terminate_backend(a.pid)
+        from pg_catalog.pg_stat_activity as a
+        where a.application_name in (
+                select 'pgq-job-' || c.id || '-' || lpad(to_hex(c.lease), 16, '0') from changed as c
+            )
+            and a.datname = pg_catalog.current_database()
+            and pg_catalog.pg_has_role(a.usesysid, 'usage')
     ),
     recorded as (
         insert into pgq.attempts (job_id, attempt, worker_id, started_at, outcome, error)
@@ -88,7 +91,7 @@ begin
     )
     select c.id, c.queue, c.kind, c.worker_id, c.status
     from changed as c
-    where (select count(*) from woken) >= 0
+    where (select count(*) from woken) >= 0 and (select count(*) from silenced) >= 0
     order by c.id;
 end
 $$;

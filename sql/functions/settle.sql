@@ -8,7 +8,8 @@
 --   snoozed            again after the delay, not charged; after 1,000 snoozes a failed attempt
 --   handed back        again now, not charged
 --   cancelled          cancelled
--- A job that was asked to cancel and would run again or fail ends cancelled instead.
+-- A job that was asked to cancel and would run again or fail ends cancelled instead, and where the
+-- outcome has no error, with that one.
 -- Returns: the ids whose lease was lost; their rows are unchanged. Safe to send again, see finish.
 -- Locks: the job rows in order of id, then the throughput rows of this backend's slot.
 -- Relies on: jobs_pkey.
@@ -36,7 +37,11 @@ declare
 begin
     with given as materialized (
         select j.id, g.lease, g.delay, g.traceback, g.output, j.locked_at as started_at, v.outcome,
+            j.attempts as attempt,
             case
+                when v.outcome in ('snoozed', 'handed back')
+                    then case when j.kill_requested_at is null then 'cancelled' else 'killed' end
+                        || ' by an operator (' || v.outcome || ')'
                 when g.outcome = 'snoozed' and v.outcome = 'failed' then 'snoozed more than 1000 times'
                 else coalesce(g.error, v.outcome)
             end as error,
@@ -76,24 +81,29 @@ begin
                 else pgq.due_after(coalesce(g.delay, pgq.backoff(j.attempts)))
             end,
             last_error = case
-                when g.outcome in ('snoozed', 'handed back') then j.last_error
+                when g.outcome in ('snoozed', 'handed back') and g.status = 'pending'
+                    then j.last_error
                 else g.error
             end,
             finished_at = case when g.status <> 'pending' then now() end,
             updated_at = now()
         from given as g
         where j.id = any (p_ids) and j.id = g.id and j.shard = 0 and j.lease = g.lease
-        returning j.id, j.queue, j.kind, j.status, j.attempts, j.scheduled_at,
+        returning j.id, j.queue, j.kind, j.status, j.scheduled_at, g.attempt,
             g.outcome, g.error, g.traceback, g.output, g.started_at
     ),
     recorded as (
         insert into pgq.attempts
             (job_id, attempt, worker_id, started_at, outcome, error, traceback, output)
-        select c.id, c.attempts, p_worker_id, c.started_at,
-            case c.outcome when 'buried' then 'failed' else c.outcome end,
+        select c.id, c.attempt, p_worker_id, c.started_at,
+            case
+                when c.outcome = 'buried' then 'failed'
+                when c.outcome in ('snoozed', 'handed back') then 'cancelled'
+                else c.outcome
+            end,
             c.error, c.traceback, c.output
         from changed as c
-        where c.outcome not in ('snoozed', 'handed back')
+        where c.outcome not in ('snoozed', 'handed back') or c.status = 'cancelled'
     ),
     counted as (
         insert into pgq.throughput as t (queue, minute, slot, failed, retried)

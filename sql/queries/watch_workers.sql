@@ -1,14 +1,13 @@
--- A look before a reap: the clock, the age of this session, how many workers seem dead (their lock
--- is gone, or they were silent for longer than is forgiven), and how long the one of them that beat
--- last has been silent. Relies on workers_living.
+-- A look before a reap: the clock, the age of this session, and the last beat of each worker that
+-- seems dead: its lock is gone, or it was silent for longer than is forgiven. Relies on
+-- workers_living.
 with held as materialized (
     select h.lock_key from pgq.held_locks() as h
 )
 select
     clock_timestamp() as at,
     pgq.session_age() as session_age,
-    count(*) as suspects,
-    min(clock_timestamp() - w.beat_at) as silent
+    coalesce(array_agg(w.beat_at order by w.beat_at), '{}') as suspects
 from pgq.workers as w
 where w.died_at is null and w.stopped_at is null
     and (

@@ -23,6 +23,32 @@ def audited(conn: psycopg.Connection) -> list[tuple[str, int]]:
     return conn.execute("select action, changed from pgq.audit order by id").fetchall()
 
 
+@pytest.mark.parametrize("verb", ["requeue", "cancel", "kill"])
+def test_what_the_applications_own_trigger_refuses_is_said_in_a_line(
+    verb: str, session: psycopg.Connection, here: Here
+) -> None:
+    add_worker(session, 7)
+    for job_id in (1, 2):
+        if verb == "requeue":
+            add_job(session, job_id, status="failed")
+        else:
+            add_job(session, job_id, status="running", worker_id=7)
+    before = statuses(session)
+    session.execute(
+        "create function public.refuse() returns trigger language plpgsql as"
+        " $$ begin raise exception 'the books are closed'; end $$;"
+        " create trigger refuse before update on pgq.jobs for each row when (old.id = 2)"
+        " execute function public.refuse()"
+    )
+    try:
+        ended = here(verb, "1", "2")
+    finally:
+        session.execute("drop function public.refuse() cascade")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
+    assert "the books are closed" in ended.err
+    assert statuses(session) == before
+
+
 def test_install_says_what_it_did_and_is_safe_to_repeat(blank: str, pgq: Run) -> None:
     first, second = pgq("install", dsn=blank), pgq("install", dsn=blank)
     assert (first.code, first.out, second.code, second.out) == (0, "", 0, "")

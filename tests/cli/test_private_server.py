@@ -31,6 +31,7 @@ def test_without_a_database_the_private_server_is_used_and_said_so(home: Path, p
     assert first.err == f"{line}, the schema was installed\n"
     assert second.err == f"{line}\n"
     assert run("worker", "--exec", "true", "--drain", "--embedded").code == 0
+    assert run("requeue", "--stuck", "--embedded").code == 0
     assert run("jobs", "--output", "csv").out.count("done") == 2
 
 

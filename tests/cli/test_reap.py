@@ -1,13 +1,16 @@
 """`pgq reap` and `pgq requeue --stuck`: what is proven dead goes back, and nothing else."""
 
+import itertools
 import json
 import signal
 import subprocess
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import LiteralString
 
 import psycopg
+import pytest
 
 from tests.cli.conftest import Here, Run, add_job, add_worker, command, variables
 from tests.support import jobs
@@ -145,7 +148,7 @@ def test_stuck_lists_no_more_than_a_hundred_of_the_living(
 
 
 def test_stuck_and_ids_exclude_each_other(here: Here) -> None:
-    for arguments in (["--stuck", "7"], ["--stuck", "--force"]):
+    for arguments in (["--stuck", "7"], ["--stuck", "--force"], ["7", "--embedded"]):
         ended = here("requeue", *arguments)
         assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
 
@@ -161,6 +164,49 @@ def test_a_worker_that_seems_dead_is_watched_before_it_is_buried(
     assert (ended.code, ended.err) == (0, "")
     assert json.loads(ended.out)["pending"] == 1
     assert jobs.row(session, 1)["status"] == "pending"
+
+
+def test_a_worker_that_crashes_again_and_again_keeps_no_other_from_being_reaped(
+    shared: str, session: psycopg.Connection, pgq: Run
+) -> None:
+    add_worker(session, 7, silence=30, lock_key=7)
+    add_job(session, 1, status="running", attempts=1, worker_id=7)
+    started, ended = threading.Event(), threading.Event()
+
+    def crash() -> None:
+        with psycopg.connect(shared, autocommit=True) as conn:
+            for life in itertools.count(100):
+                add_worker(conn, life, lock_key=life)
+                started.set()
+                if ended.wait(0.5):
+                    return
+
+    crashing = threading.Thread(target=crash)
+    crashing.start()
+    try:
+        assert started.wait(20)
+        reaped = pgq("reap", "--output", "jsonl", dsn=shared)
+    finally:
+        ended.set()
+        crashing.join()
+
+    assert (reaped.code, reaped.err) == (0, "")
+    assert json.loads(reaped.out)["pending"] == 1
+    assert jobs.row(session, 1)["status"] == "pending"
+    living = "select count(*) from pgq.workers where died_at is null"
+    assert jobs.value(session, living) > 0, "the last of its lives are not proven dead yet"
+
+
+def test_a_silent_worker_whose_claim_is_under_way_is_left_alone_and_said(
+    shared: str, session: psycopg.Connection, pgq: Run
+) -> None:
+    add_worker(session, 7, silence=30, lock_key=7)
+    with psycopg.connect(shared) as claiming:
+        claiming.execute("select from pgq.workers for key share")
+        ended = pgq("reap", dsn=shared)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert "pgq: silent workers that were left alone: 1 (a claim is under way" in ended.err
 
 
 def test_a_worker_that_beats_while_it_is_watched_by_a_stopped_reaper_lives(
@@ -213,7 +259,8 @@ def test_nobody_is_declared_dead_by_who_saw_the_clock_too_long_ago(elder: jobs.C
     assert jobs.rows(elder, reap, timedelta(seconds=1)) == [{"job_id": 1}]
 
 
-def test_a_reap_does_not_work_on_the_private_server_unasked(pgq: Run) -> None:
-    ended = pgq("reap", PGQ_SERVER_HOME="/nowhere")
+@pytest.mark.parametrize("verb", [["reap"], ["requeue", "--stuck"]])
+def test_a_reap_does_not_work_on_the_private_server_unasked(verb: list[str], pgq: Run) -> None:
+    ended = pgq(*verb, PGQ_SERVER_HOME="/dev/null/nowhere")
     assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
     assert "--embedded" in ended.err

@@ -72,7 +72,7 @@ class Model:
         self.snoozes += verb is Verb.SNOOZE
         self.losses += verb in (Verb.REAP, Verb.REAP_LAST)
         running = self.status is Status.RUNNING
-        self.recorded += running and verb in RECORDED
+        self.recorded += running and (verb in RECORDED or after is Status.CANCELLED)
         self.asked_to_cancel |= running and verb in (Verb.CANCEL, Verb.KILL)
         self.to_be_killed |= running and verb is Verb.KILL
         if verb in (Verb.REQUEUE, Verb.FORCE_REQUEUE):

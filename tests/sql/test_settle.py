@@ -1,5 +1,6 @@
 """Settle: what becomes of an attempt that is not done, and when the job is due again."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -216,6 +217,36 @@ def test_a_handler_that_cancels_ends_its_job(conn: Connection) -> None:
     assert (row["status"], row["last_error"]) == ("cancelled", "the order is gone")
     assert row["finished_at"] == jobs.now(conn)
     assert [attempt["outcome"] for attempt in jobs.attempts(conn, job.id)] == ["cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "how"), [(HandedBack(), "handed back"), (Snoozed(MINUTE), "snoozed")]
+)
+@pytest.mark.parametrize(("ask", "word"), [(jobs.cancel, "cancelled"), (jobs.kill, "killed")])
+def test_a_job_that_was_to_end_and_comes_back_unfinished_says_why_it_ended(
+    conn: Connection,
+    ask: Callable[[Connection, int], list[str]],
+    word: str,
+    verdict: HandedBack | Snoozed,
+    how: str,
+) -> None:
+    worker_id = jobs.register(conn)
+    job_id = jobs.enqueue(conn)
+    again = Failed("no luck", delay=timedelta(0))
+    jobs.settle(conn, worker_id, again, jobs.claim_one(conn, worker_id))
+    job = jobs.claim_one(conn, worker_id)
+    ask(conn, job_id)
+
+    assert jobs.settle(conn, worker_id, verdict, job) == []
+
+    why = f"{word} by an operator ({how})"
+    row = jobs.row(conn, job_id)
+    assert (row["status"], row["last_error"]) == ("cancelled", why)
+    recorded = [
+        (past["attempt"], past["outcome"], past["error"]) for past in jobs.attempts(conn, job_id)
+    ]
+    assert recorded == [(1, "failed", "no luck"), (2, "cancelled", why)]
+    assert jobs.settle(conn, worker_id, verdict, job) == [], "sent again, it was applied"
 
 
 @pytest.mark.parametrize("outcome", ["nonsense", "", None])

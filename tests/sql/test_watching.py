@@ -129,3 +129,33 @@ def test_a_reaper_does_not_hold_workers_while_the_table_is_locked(
         assert beat(elder, watcher).alive
 
     assert reap_as(elder, watcher) == {orphan: "pending"}
+
+
+def test_a_clock_that_is_set_back_makes_nobody_immortal(
+    elder: Connection, watcher: int, orphan: int
+) -> None:
+    """All beats and sessions seem to lie in the future then."""
+    elder.execute(
+        "update pgq.workers set beat_at = now() + interval '1 hour',"
+        " watching_since = now() + interval '1 hour'"
+    )
+
+    heard = beat(elder, watcher)
+    assert not heard.overdue
+    assert jobs.value(elder, "select max(beat_at) <= now() from pgq.workers")
+    elder.execute(
+        "update pgq.workers set beat_at = now() - interval '5 s',"
+        " watching_since = now() - interval '4 s'"
+    )
+    assert beat(elder, watcher).overdue
+    assert reap_as(elder, watcher) == {orphan: "pending"}
+
+
+def test_a_beat_goes_through_while_the_queues_are_locked(
+    elder: Connection, shared: str, watcher: int
+) -> None:
+    with psycopg.connect(shared) as altering:
+        altering.execute("lock table pgq.queues in access exclusive mode")
+        heard = beat(elder, watcher)
+
+    assert (heard.alive, heard.forgiven) == (True, None)

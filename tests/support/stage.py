@@ -10,7 +10,7 @@ from pgq.model import ClaimedJob, Verdict
 from pgq.registry.app import Isolation
 from pgq.runner import Backing, Runner
 from pgq.runner.coroutine import CoroutineRunner
-from pgq.runner.interrupt import clock
+from pgq.runner.interrupt import Interrupt, clock
 from pgq.runner.thread import ThreadRunner, handler_perform
 from tests.support.databases import PATIENCE
 
@@ -52,6 +52,10 @@ class Stage:
     def _report(self, job: ClaimedJob, verdict: Verdict, _seconds: float) -> None:
         self.verdicts.setdefault(job.id, []).append(verdict)
         self._news.set()
+
+    def ask(self, cause: Interrupt, *job_ids: int) -> None:
+        """Ask these jobs to end."""
+        self.runner.ask(cause, lambda job: job.id in job_ids)
 
     def after(self, seconds: float) -> None:
         """Let the runner believe that so much time has passed."""

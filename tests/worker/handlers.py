@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import logging
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -86,7 +87,8 @@ async def fork_and_hold(job: pgq.Job) -> None:
     if child == 0:
         time.sleep(60)  # noqa: ASYNC251 - the child only is there
         os._exit(0)
-    desk(f"child-{job.attempt}").write_text(str(child))
+    desk("child").write_text(str(child))
+    desk("child").rename(desk(f"child-{job.attempt}"))
     while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
         await asyncio.sleep(0.01)
 
@@ -151,3 +153,45 @@ async def leave_a_task(job: pgq.Job) -> None:
 
 
 _left: set[asyncio.Task[None]] = set()
+
+
+@app.job("make the path odd")
+async def make_the_path_odd() -> None:
+    """Add to sys.path what is no text, as some scripts do."""
+    places: list[object] = sys.path  # type: ignore[assignment]
+    places.append(Path("/nowhere"))
+
+
+@app.job("tell of progress")
+async def tell_of_progress(job: pgq.Job) -> None:
+    """Say a little more again and again, until there is a file `go`."""
+    said = 0
+    while not desk("go").exists():
+        said += 1
+        job.progress(min(said, 1_000) / 1_000)
+        await asyncio.sleep(0.05)
+
+
+@app.job("exit in a sub-task")
+async def exit_in_a_sub_task() -> None:
+    """Have a task that ends the process, as it believes."""
+
+    async def leave() -> None:
+        sys.exit(0)
+
+    await asyncio.gather(leave(), asyncio.sleep(10))
+
+
+@app.job("log much")
+async def log_much(lines: int) -> None:
+    """Write more to the log than a pipe holds."""
+    for number in range(lines):
+        logging.getLogger("shop").warning("line %s %s", number, "x" * 100)
+
+
+@app.job("sleep in the database")
+def sleep_in_the_database(job: pgq.Job) -> None:
+    """Run a statement that takes long on a connection of the job's own."""
+    with job.connect() as conn:
+        desk(f"started-{job.attempt}").touch()
+        conn.execute("select pg_sleep(60)")

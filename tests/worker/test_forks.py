@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from signal import SIGKILL
+from signal import SIGKILL, SIGTERM
 
 import pgq
 from tests.support import jobs
@@ -58,3 +58,20 @@ def test_a_child_that_lives_on_does_not_keep_a_killed_workers_jobs(
 
     for left in (child, again):
         os.kill(int(left.read_text()), SIGKILL)
+
+
+def test_a_forked_child_can_be_ended_and_its_signals_are_none_to_the_worker(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    jobs.enqueue(queue, "fork and hold")
+    worker = fleet.hire(*APP)
+    child = int(appears(tmp_path / "child-1").read_text())
+    os.kill(child, SIGTERM)
+    while "\nState:\tZ" not in Path(f"/proc/{child}/status").read_text():
+        pass
+    (tmp_path / "go").touch()
+    wait_until(queue, "select bool_and(status = 'done') from pgq.jobs")
+    other = jobs.enqueue(queue, "quick")
+    wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", other)
+
+    assert [line for line in worker.log() if line["event"].startswith("draining")] == []

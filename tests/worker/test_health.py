@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from psycopg import sql
 
 from tests.support import jobs
 from tests.support.databases import wait_until
@@ -66,3 +68,43 @@ def test_a_locked_table_keeps_no_worker_from_beating(queue: Connection, fleet: W
     wait_until(queue, "select bool_and(status = 'done') from pgq.jobs")
     assert trouble.startswith("claim has not worked for")
     assert jobs.value(queue, "select max(now() - beat_at) from pgq.workers") < timedelta(seconds=4)
+
+
+def test_jobs_that_do_not_stop_are_seen(queue: Connection, fleet: Workers, tmp_path: Path) -> None:
+    fleet.hire(*APP, "--kind", "ignore all", "-c", "1")
+    job_id = jobs.enqueue(queue, "ignore all", timeout=timedelta(seconds=0.1))
+
+    wait_until(
+        queue,
+        "select bool_or(trouble = '1 jobs do not stop and keep their slots: ' || %s)"
+        " from pgq.workers",
+        job_id,
+    )
+    (tmp_path / "go").touch()
+    wait_until(queue, "select bool_and(trouble is null) from pgq.workers")
+
+
+def test_a_word_of_progress_that_is_refused_keeps_nothing_else_back(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    refused, heard = (jobs.enqueue(queue, "tell of progress") for _ in range(2))
+    queue.execute(
+        sql.SQL(
+            "create function public.refuse() returns trigger language plpgsql as"
+            " $$ begin raise exception 'no'; end $$;"
+            " create trigger refuse before update of progress on pgq.jobs for each row when"
+            " (old.id = {} and new.progress is not null) execute function public.refuse()"
+        ).format(refused)
+    )
+    try:
+        worker = fleet.hire(*APP, "--kind", "tell of progress")
+        worker.seen("progress not written", job=refused)
+        wait_until(queue, "select progress is not null from pgq.jobs where id = %s", heard)
+        dead = jobs.register(queue)
+        orphan = jobs.enqueue(queue)
+        jobs.claim(queue, dead, kinds=["work"])
+        jobs.fall_silent(queue, dead, timedelta(minutes=5))
+        wait_until(queue, "select status = 'pending' from pgq.jobs where id = %s", orphan)
+    finally:
+        (tmp_path / "go").touch()
+        queue.execute("drop trigger refuse on pgq.jobs; drop function public.refuse")

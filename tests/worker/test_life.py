@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 
+import pytest
+
 from tests.support import jobs
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
@@ -207,11 +209,12 @@ def test_a_dead_workers_thread_is_asked_to_stop(
     assert (row["status"], row["last_error"][:12]) == ("failed", "worker lost:")
 
 
-def test_a_dead_workers_thread_that_does_not_stop_ends_with_its_process(
-    queue: Connection, elder: Connection, fleet: Workers, tmp_path: Path
+@pytest.mark.parametrize("kind", ["ignore all", "leave a thread", "swallow"])
+def test_a_dead_workers_job_that_does_not_stop_ends_with_its_process(
+    queue: Connection, elder: Connection, fleet: Workers, tmp_path: Path, kind: str
 ) -> None:
-    job_id = jobs.enqueue(queue, "ignore all", max_attempts=1)
-    worker = fleet.start(*APP, "-c", "1", "--kind", "ignore all")
+    job_id = jobs.enqueue(queue, kind, max_attempts=1)
+    worker = fleet.start(*APP, "-c", "1", "--kind", kind)
     appears(tmp_path / "started-1")
     jobs.die(queue, worker.id)
     jobs.reap(elder)

@@ -39,8 +39,7 @@ def is_there(pid: int) -> bool:
         (apart.end_by, {"number": int(signal.SIGTERM)}, "was ended by SIGTERM"),
         (apart.end_by, {"number": 40}, "was ended by signal 40"),
         (apart.call_nothing, {}, "was ended by SIGSEGV"),
-        (apart.close_all_descriptors, {"go_on": False}, "ended with exit code 1"),
-        (apart.close_all_descriptors, {"go_on": True}, "closed its line to the worker"),
+        (apart.close_all_descriptors, {}, "closed its line to the worker"),
     ],
 )
 def test_a_process_that_ends_in_the_middle_fails_its_job(

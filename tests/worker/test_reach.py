@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgq.reach import Reach, reach
+from pgq.reach import Place, Reach, reach
 
 
 @contextmanager
@@ -83,3 +83,18 @@ def test_of_several_hosts_the_one_that_refuses_counts(shared: str, closed: str) 
     both = over_tcp(shared, host="127.0.0.1,127.0.0.1", port=f"{other},{port}", password="wrong")
 
     assert reach(both) is Reach.REFUSED
+
+
+def test_what_the_environment_leaves_open_is_known_from_the_last_session(
+    monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    """A port in PGPORT, a host in a service file: the DSN does not name them."""
+    with listening() as door:
+        port = door.getsockname()[1]
+        monkeypatch.setenv("PGPORT", str(port))
+        at_port = "host=127.0.0.1 dbname=x user=x"
+        assert reach(at_port, Place("127.0.0.1", port)) is Reach.SILENT
+    other = int(str(conninfo_to_dict(closed)["port"]))
+    monkeypatch.setenv("PGPORT", str(other))
+    assert reach(at_port, Place("127.0.0.1", other)) is Reach.CLOSED
+    assert reach("service=pgq_no_such_service dbname=x") is Reach.SILENT

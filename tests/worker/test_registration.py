@@ -3,9 +3,18 @@
 import os
 
 import psycopg
+import pytest
 
 from pgq import migrate
+from pgq.calls.workers import session as session_of_the_connection
+from pgq.errors import Unavailable
+from pgq.worker.board import Board
+from pgq.worker.heartbeat import DEAF, Heartbeat
+from pgq.worker.options import Options
+from pgq.worker.registration import register
 from tests.support import cluster, jobs
+from tests.support.jobs import Connection
+from tests.support.workers import Workers
 
 
 def test_no_two_workers_have_one_id_though_the_server_crashes_between_them() -> None:
@@ -27,3 +36,30 @@ def test_no_two_workers_have_one_id_though_the_server_crashes_between_them() -> 
                 {"id": number} for number in ids
             ]
     assert len(set(ids)) == 2
+
+
+def test_a_registration_that_lost_its_connection_is_tried_on_another(
+    queue: Connection, shared: str
+) -> None:
+    heartbeat = Heartbeat(shared, DEAF, Board(set()))
+    options = Options(dsn=shared, command="true")
+    heartbeat.connect()
+    session = heartbeat.ask(session_of_the_connection())
+    queue.execute("select pg_terminate_backend(%s, 10000)", (session.pid,))
+    try:
+        with pytest.raises(Unavailable):
+            register(options, heartbeat, concurrency=1)
+        worker_id = register(options, heartbeat, concurrency=1)
+    finally:
+        heartbeat.stop()
+
+    assert jobs.rows(queue, "select id from pgq.workers") == [{"id": worker_id}]
+
+
+def test_a_registration_without_an_answer_is_given_up(queue: Connection, fleet: Workers) -> None:
+    with queue.transaction():
+        queue.execute("lock table pgq.kinds in access exclusive mode")
+        worker = fleet.start("--app", "tests.worker.handlers:app")
+
+        assert worker.ended() == 3
+    assert "no answer from the database for 5 s" in worker.log()[-1]["event"]

@@ -45,6 +45,17 @@ def stand_in_of(pid: int, *, other_than: int = 0) -> int:
     raise AssertionError("no stand-in")
 
 
+def ends(pid: int) -> bool:
+    """Whether a process ends soon; it is killed where it does not."""
+    deadline = time.monotonic() + PATIENCE
+    while _arguments(pid):
+        if time.monotonic() > deadline:
+            os.kill(pid, SIGKILL)
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def _arguments(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_text()
@@ -93,15 +104,26 @@ def test_a_stopped_worker_is_not_stood_in_for(
     wait_until(impatient, "select status = 'done' from pgq.jobs where id = %s", job_id)
 
 
-def test_a_stand_in_ends_with_its_worker(queue: Connection, fleet: Workers) -> None:
+def test_a_stand_in_ends_with_the_worker_for_which_it_beats(
+    queue: Connection, fleet: Workers
+) -> None:
+    jobs.enqueue(queue, "hold the interpreter", payload={"seconds": 60})
     worker = fleet.start(*APP)
-    worker.seen("worker started")
     stand_in = stand_in_of(worker.pid)
+    wait_until(queue, "select bool_and(starts_with(trouble, 'code that')) from pgq.workers")
 
     worker.send(SIGKILL)
 
-    deadline = time.monotonic() + PATIENCE
-    while _arguments(stand_in):
-        assert time.monotonic() < deadline, "it outlives its worker"
-        time.sleep(0.01)
-    assert queue.info.backend_pid
+    assert ends(stand_in), "it outlives its worker"
+
+
+def test_an_odd_path_costs_no_worker_its_stand_in(queue: Connection, fleet: Workers) -> None:
+    worker = fleet.hire(*APP)
+    jobs.enqueue(queue, "make the path odd")
+    wait_until(queue, "select bool_and(status = 'done') from pgq.jobs")
+    jobs.enqueue(queue, "hold the interpreter", payload={"seconds": 7})
+
+    wait_until(queue, "select bool_or(starts_with(trouble, 'code that')) from pgq.workers")
+    wait_until(queue, "select bool_and(status = 'done') from pgq.jobs")
+    wait_until(queue, "select bool_and(trouble is null) from pgq.workers")
+    assert worker.log("the stand-in ended") == []

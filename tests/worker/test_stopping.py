@@ -183,3 +183,19 @@ def test_drain_follows_a_chain_of_jobs_from_lane_to_lane(shared: str, queue: Con
     workers.drain(shared, app)
 
     assert jobs.counted(queue)["done"] == 61
+
+
+def test_signals_are_heard_while_a_handler_blocks_the_event_loop(
+    queue: Connection, fleet: Workers
+) -> None:
+    job_id = jobs.enqueue(queue, "block the loop", payload={"seconds": 300})
+    worker = fleet.start(*APP)
+    wait_until(queue, "select status = 'running' from pgq.jobs where id = %s", job_id)
+
+    worker.send(SIGTERM)
+    worker.seen("draining")
+    worker.send(SIGINT)
+    worker.seen("handing running jobs back")
+    worker.send(SIGTERM)
+
+    assert worker.ended() == 128 + SIGTERM

@@ -14,6 +14,7 @@ import pytest
 import pgq
 from pgq.model import Cancelled, Done, Failed, HandedBack, Snoozed, Verdict
 from pgq.registry.app import Isolation
+from pgq.runner.executor import Executor
 from pgq.runner.interrupt import Interrupt
 from tests.support.databases import PATIENCE
 from tests.support.stage import AN_HOUR, Stage, job, passes, settle_down
@@ -77,7 +78,7 @@ async def test_an_async_handler_that_goes_on_is_cancelled_again_and_then_named()
 async def test_a_mere_request_is_made_once_and_may_be_refused() -> None:
     stage, handler = await stubborn_stage()
 
-    stage.runner.ask(Interrupt.CANCEL, [1])
+    stage.ask(Interrupt.CANCEL, 1)
     for seconds in (6, 12, 1000):
         stage.after(seconds)
         await settle_down()
@@ -90,13 +91,13 @@ async def test_a_mere_request_is_made_once_and_may_be_refused() -> None:
 async def test_a_stronger_wish_begins_at_the_first_rung() -> None:
     stage, handler = await stubborn_stage()
 
-    stage.runner.ask(Interrupt.CANCEL, [1])
+    stage.ask(Interrupt.CANCEL, 1)
     await settle_down()
-    stage.runner.ask(Interrupt.KILL, [1])
+    stage.ask(Interrupt.KILL, 1)
     await settle_down()
     assert handler.caught == 2
-    stage.runner.ask(Interrupt.KILL, [1])
-    stage.runner.ask(Interrupt.CANCEL, [1])
+    stage.ask(Interrupt.KILL, 1)
+    stage.ask(Interrupt.CANCEL, 1)
     await settle_down()
     assert handler.caught == 2
     stage.after(6)
@@ -111,7 +112,7 @@ async def test_a_stronger_wish_begins_at_the_first_rung() -> None:
 async def test_a_job_that_others_run_is_pressed_ten_times_as_fast() -> None:
     stage, handler = await stubborn_stage()
 
-    stage.runner.ask(Interrupt.LOST, [1])
+    stage.ask(Interrupt.LOST, 1)
     await settle_down()
     stage.after(0.6)
     await settle_down()
@@ -214,3 +215,24 @@ async def asked_to_stop(isolation: Isolation, word: Callable[[], Any]) -> Stage:
     await passes(started)
     stage.runner.ask(Interrupt.HAND_BACK)
     return stage
+
+
+async def test_a_coroutine_has_not_stopped_while_a_thread_works_for_it() -> None:
+    asyncio.get_running_loop().set_default_executor(Executor())
+    stage = Stage()
+    gate = threading.Event()
+
+    @stage.app.job("work")
+    async def work() -> None:
+        await asyncio.to_thread(gate.wait)
+
+    stage.open(Isolation.ASYNC)
+    stage.runner.submit([job()])
+    await settle_down()
+    stage.ask(Interrupt.KILL, 1)
+    await settle_down()
+    still = [one.id for one in stage.runner.started()]
+    gate.set()
+
+    assert isinstance(await stage.outcome(1), Cancelled)
+    assert still == [1]

@@ -34,7 +34,7 @@ async def test_a_thread_that_ended_before_it_was_asked_is_done(cause: Interrupt)
     stage.runner.submit([job(1, timeout=timedelta(seconds=1)), job(2)])
     # The only thread has gone on to the next job; the event loop has not heard of the first end.
     assert second.wait(PATIENCE)
-    stage.runner.ask(cause, [1])
+    stage.ask(cause, 1)
     stage.after(3600)
 
     assert await stage.outcome(1) == Done("1")
@@ -55,7 +55,7 @@ async def test_a_task_that_can_go_on_when_it_is_asked_ends_as_asked(cause: Inter
     stage.runner.submit([job()])
     await settle_down()
     go.set()
-    stage.runner.ask(cause, [1])
+    stage.ask(cause, 1)
 
     assert isinstance(await stage.outcome(1), Cancelled | HandedBack)
 
@@ -76,7 +76,7 @@ async def test_asking_for_a_job_that_was_reported_changes_nothing(
     stage.runner.submit([job(1)])
     assert await stage.outcome(1) == Done()
 
-    stage.runner.ask(cause, [1])
+    stage.ask(cause, 1)
     stage.runner.ask(cause)
     stage.after(3600)
     stage.runner.submit([job(2)])
@@ -107,7 +107,7 @@ async def test_a_job_that_is_asked_before_it_starts_never_starts(
     stage.open(isolation)
     stage.runner.submit([job(1), job(2), job(3)])
     await passes(started)
-    stage.runner.ask(cause, [2])
+    stage.ask(cause, 2)
     go.set()
 
     assert isinstance(await stage.outcome(2), Cancelled | HandedBack)
@@ -153,7 +153,7 @@ async def end_of(isolation: Isolation, causes: tuple[Interrupt, ...]) -> Verdict
         if cause is Interrupt.TIMEOUT:
             stage.after(3700)
         else:
-            stage.runner.ask(cause, [1])
+            stage.ask(cause, 1)
     return await stage.outcome(1)
 
 

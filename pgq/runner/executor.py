@@ -1,0 +1,40 @@
+"""The threads of the event loop (asyncio.to_thread), which know whose work they do.
+
+A thread goes on when the coroutine that waits for it is cancelled. So an async handler that was
+told to stop has not stopped while a thread works for it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from pgq.runner.records import here
+from pgq.runner.running import Running
+
+
+class Executor(ThreadPoolExecutor):
+    """The event loop's default executor."""
+
+    def __init__(self) -> None:
+        super().__init__(thread_name_prefix="asyncio")
+        self.open: set[Future[Any]] = set()
+        """What it still runs; changed by its threads too."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future = super().submit(fn, *args, **kwargs)
+        self.open.add(future)
+        future.add_done_callback(self.open.discard)
+        running = here()
+        if running is not None:
+            running.threads.append(future)
+        return future
+
+
+async def outlast(running: Running) -> None:
+    """Wait until no thread works for this job any more, whatever is cancelled meanwhile."""
+    while left := [future for future in running.threads if not future.done()]:
+        try:
+            await asyncio.wait([asyncio.wrap_future(future) for future in left])
+        except asyncio.CancelledError:
+            continue  # asked to stop once more: it cannot
