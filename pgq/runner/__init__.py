@@ -50,7 +50,7 @@ class Runner(Protocol):
         """
 
     def started(self) -> list[ClaimedJob]:
-        """The jobs that have started and not ended."""
+        """The jobs that have started and whose end is not reported; none of those that wait."""
 
     def close(self) -> None:
         """Let go of what waits for jobs: none will come."""

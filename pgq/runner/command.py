@@ -7,20 +7,19 @@ attempt with the tail of what the command wrote.
 import json
 import os
 import selectors
-import signal
 import subprocess
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import IO, assert_never
+from typing import IO
 
 from pgq.model import ClaimedJob, Failed, Snoozed, Verdict
 from pgq.registry.app import Isolation
 from pgq.runner import Backing
-from pgq.runner.group import Group, Process, ending
-from pgq.runner.grouped import Rungs, naming, own_tail
-from pgq.runner.interrupt import Stop, clock, deadline, interrupted
+from pgq.runner.group import Group, ending
+from pgq.runner.grouped import Attempt
+from pgq.runner.interrupt import Stop, interrupted
 from pgq.runner.keeper import Keeper
-from pgq.runner.ladder import Rung
+from pgq.runner.ladder import LADDERS
 from pgq.runner.output import Tail
 from pgq.runner.thread import Perform
 from pgq.runner.verdict import DONE, MAX_ERROR
@@ -28,8 +27,6 @@ from pgq.text import Unreadable, storable
 
 SNOOZE_CODE = 75
 SNOOZE_DELAY = timedelta(minutes=1)
-DIE_WITHIN = 5.0
-"""Seconds in which a command that got SIGKILL is expected to end."""
 
 # The command waits for a first line before it starts, so that the keeper knows it by then. Closed
 # standard input instead (the worker died) ends it at once.
@@ -82,24 +79,18 @@ def _plain(name: str) -> str:
     return name.encode("utf-8", "replace").decode()
 
 
-class _Attempt:
+class _Attempt(Attempt):
     """One job as a command."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], job: ClaimedJob, stop: Stop, backing: Backing
     ) -> None:
+        super().__init__(job, stop, Group(process), backing, ladder=LADDERS[Isolation.COMMAND])
         self._process = process
-        self._job = job
-        self._stop = stop
-        self._backing = backing
-        self._group = Group(process)
-        self._rungs = Rungs(Isolation.COMMAND, stop)
-        self._tail = own_tail()
-        self._killed_at: float | None = None
 
     def run(self) -> Verdict:
         """Attend the command to its end, and see to it that nothing of it is left."""
-        self._stop.deadline = deadline(self._job, clock())
+        self._begin()
         self._attend()
         forced = self._stop.rung is not None
         survivors = self._end(forced=forced)
@@ -108,10 +99,7 @@ class _Attempt:
             if forced  # else it has ended by itself, whatever was asked since
             else _verdict(self._process.returncode, self._tail)
         )
-        if survivors:
-            left = ", ".join(map(str, survivors))
-            self._backing.complain(self._job, f"ended, but it left processes running: {left}")
-        return naming(verdict, survivors)
+        return self._tell(verdict, survivors)
 
     def _attend(self) -> None:
         """Feed and watch the command; its grandchildren may keep the pipes open."""
@@ -124,7 +112,7 @@ class _Attempt:
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdin, selectors.EVENT_WRITE)
             selector.register(process.stdout, selectors.EVENT_READ)
-            while not self._group.ended and not self._in_vain():
+            while not self._group.ended and not self._in_vain:
                 if not selector.get_map():  # usually its output ends a moment before it does
                     self._group.wait(0.05)
                 for key, _ in selector.select(timeout=0.05 if selector.get_map() else 0):
@@ -132,43 +120,9 @@ class _Attempt:
                         pending = _feed(process.stdin, pending, selector)
                     elif not _drain(process.stdout, self._tail):
                         selector.unregister(process.stdout)
-                self._take_rungs()
+                if not self._group.ended:
+                    self._press()
         _drain(process.stdout, self._tail)
-
-    def _in_vain(self) -> bool:
-        return self._killed_at is not None and clock() - self._killed_at > DIE_WITHIN
-
-    def _take_rungs(self) -> None:
-        if self._group.ended:
-            return
-        for rung in self._rungs.due(clock()):
-            match rung:
-                case Rung.TERM:
-                    self._group.signal(signal.SIGTERM)
-                    self._stop.rung = rung
-                case Rung.KILL:
-                    self._group.signal(signal.SIGKILL)
-                    self._stop.rung, self._killed_at = rung, clock()
-                case Rung.QUERIES:
-                    self._backing.cancel_queries(self._job)
-                case Rung.FLAG | Rung.TASK:
-                    raise AssertionError(rung)
-                case _ as never:
-                    assert_never(never)
-
-    def _end(self, *, forced: bool) -> list[Process]:
-        """Leave nothing behind: what it started ends with it, and what left its group if forced."""
-        if forced:
-            survivors = self._group.end(f"PGAPPNAME={self._job.application_name}")
-            self._group.bury(1.0)
-        else:
-            self._group.bury(1.0)
-            if not self._group.inhabited:
-                return []
-            survivors = self._group.end()
-        # The server goes on with what nobody waits for any more.
-        self._backing.cancel_queries(self._job)
-        return survivors
 
     def close(self) -> None:
         """Whatever happened: bury it."""

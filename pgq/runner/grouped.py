@@ -2,18 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from signal import SIGKILL, SIGTERM
+from typing import assert_never
 
-from pgq.model import Cancelled, Failed, Verdict
-from pgq.registry.app import Isolation
+from pgq.model import Cancelled, ClaimedJob, Failed, Verdict
 from pgq.runner import Backing, Report
-from pgq.runner.group import Process
-from pgq.runner.interrupt import Interrupt, Stop
+from pgq.runner.group import Group, Process
+from pgq.runner.interrupt import Interrupt, Stop, clock, deadline
 from pgq.runner.keeper import Keeper
-from pgq.runner.ladder import LADDERS, Rung
+from pgq.runner.ladder import Rung
 from pgq.runner.output import Tail
 from pgq.runner.records import current
-from pgq.runner.running import Climb
+from pgq.runner.running import Climb, Ladder
 from pgq.runner.thread import Perform, ThreadRunner
+
+DIE_WITHIN = 5.0
+"""Seconds in which what got SIGKILL is expected to end."""
 
 
 class GroupRunner(ThreadRunner):
@@ -45,32 +49,77 @@ class GroupRunner(ThreadRunner):
             self._sweep()
 
 
-class Rungs:
-    """The rungs that are due for one job, each once; a stronger wish begins the ladder again."""
+class Attempt:
+    """One job in a process group of its own, as the thread has it that attends it."""
 
-    def __init__(self, isolation: Isolation, stop: Stop) -> None:
-        self._ladder = LADDERS[isolation]
+    def __init__(
+        self, job: ClaimedJob, stop: Stop, group: Group, backing: Backing, *, ladder: Ladder
+    ) -> None:
+        self._job = job
         self._stop = stop
-        self._cause: Interrupt | None = None
+        self._group = group
+        self._backing = backing
+        self._ladder = ladder
         self._climb = Climb(stop)
+        self._killed_at: float | None = None
+        self._tail = Tail()
+        running = current.get()
+        if running is not None:  # what is logged for the job is kept with what it writes
+            running.tail = self._tail
 
-    def due(self, now: float) -> list[Rung]:
-        """Those to take now, the mildest first."""
-        if self._stop.cause is None:
+    def _begin(self) -> None:
+        """The job's own time begins."""
+        self._stop.deadline = deadline(self._job, clock())
+
+    def _press(self) -> None:
+        """Take the rungs that are due."""
+        for rung in self._climb.due(self._ladder, clock()):
+            match rung:
+                case Rung.FLAG:
+                    self._set_flag()
+                case Rung.TERM:
+                    self._group.signal(SIGTERM)
+                    self._stop.rung = rung
+                case Rung.KILL:
+                    self._group.signal(SIGKILL)
+                    self._stop.rung, self._killed_at = rung, clock()
+                case Rung.QUERIES:
+                    self._backing.cancel_queries(self._job)
+                case Rung.TASK:
+                    raise AssertionError(rung)
+                case _ as never:
+                    assert_never(never)
+
+    def _set_flag(self) -> None:
+        """Tell the job that it is to stop, if it can hear that."""
+
+    @property
+    def _in_vain(self) -> bool:
+        """Whether it got SIGKILL a while ago and has not ended."""
+        return self._killed_at is not None and clock() - self._killed_at > DIE_WITHIN
+
+    def _end(self, *, forced: bool) -> list[Process]:
+        """Leave nothing behind: what it started ends with it, and what left its group if forced.
+
+        Gives what cannot be ended.
+        """
+        if forced:
+            survivors = self._group.end(f"PGAPPNAME={self._job.application_name}")
+            self._group.bury(1.0)
+        elif self._group.bury(1.0) and not self._group.inhabited:
             return []
-        if self._stop.cause is not self._cause:
-            self._cause = self._stop.cause
-            self._climb = Climb(self._stop)
-        return list(self._climb.due(self._ladder, now))
+        else:
+            survivors = self._group.end()
+        # The server goes on with what nobody waits for any more.
+        self._backing.cancel_queries(self._job)
+        return survivors
 
-
-def own_tail() -> Tail:
-    """Where the output of the job goes that runs in this thread: to what is logged for it."""
-    running = current.get()
-    tail = Tail()
-    if running is not None:
-        running.tail = tail
-    return tail
+    def _tell(self, verdict: Verdict, survivors: list[Process]) -> Verdict:
+        """The verdict, which names what is left; people are told of that, too."""
+        if survivors:
+            left = ", ".join(map(str, survivors))
+            self._backing.complain(self._job, f"ended, but it left processes running: {left}")
+        return naming(verdict, survivors)
 
 
 def naming(verdict: Verdict, survivors: list[Process]) -> Verdict:

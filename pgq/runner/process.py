@@ -1,7 +1,6 @@
 """Runs handlers in child processes (`isolation="process"`), which can be ended whatever they do."""
 
 import json
-import signal
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
@@ -13,10 +12,10 @@ from pgq.registry.binding import Misfit
 from pgq.registry.reference import refer
 from pgq.runner import Backing
 from pgq.runner.forward import log_level, replay
-from pgq.runner.group import Process, ending
-from pgq.runner.grouped import Rungs, naming, own_tail
-from pgq.runner.interrupt import Stop, clock, deadline, interrupted
-from pgq.runner.ladder import Rung
+from pgq.runner.group import ending
+from pgq.runner.grouped import Attempt
+from pgq.runner.interrupt import Stop, clock, interrupted
+from pgq.runner.ladder import LADDERS, Rung
 from pgq.runner.pool import Pool
 from pgq.runner.spawned import Child
 from pgq.runner.thread import Perform
@@ -29,9 +28,6 @@ LOOK = 0.1
 
 START_WITHIN = 120.0
 """Seconds that a child has to start and to import a handler."""
-
-DIE_WITHIN = 5.0
-"""Seconds in which a child that got SIGKILL is expected to end."""
 
 
 def process_perform(handlers: Mapping[str, Handler], pool: Pool, backing: Backing) -> Perform:
@@ -76,26 +72,21 @@ def _work(handler: Handler, job: ClaimedJob, backing: Backing) -> Work:
     )
 
 
-class _Attempt:
+class _Attempt(Attempt):
     """One job in one child."""
 
     def __init__(
         self, child: Child, work: Work, stop: Stop, backing: Backing, handler: Handler
     ) -> None:
+        super().__init__(work.job, stop, child.group, backing, ladder=LADDERS[Isolation.PROCESS])
         self._child = child
         self._work = work
-        self._job = work.job
-        self._stop = stop
-        self._backing = backing
         self._mildest = Rung.TASK if is_async(handler.function) else Rung.FLAG
-        self._rungs = Rungs(Isolation.PROCESS, stop)
-        self._tail = own_tail()
-        self._began = clock()
+        self._given_at = clock()
         self._loaded = False
         self._answer: Answer | None = None
         self._fault: str | None = None
         """What the child did that none of ours does."""
-        self._killed_at: float | None = None
 
     def run(self, pool: Pool) -> Verdict | None:
         """Attend the job to its end; None if the child had ended before it could begin."""
@@ -111,22 +102,21 @@ class _Attempt:
         if child.has_loaded(self._work):
             self._begin()
         while self._answer is None and not self._over():
-            self._take_rungs()
+            self._press()
             self._listen(LOOK)
         if self._answer is not None and stop.rung not in (Rung.TERM, Rung.KILL):
             pool.give_back(child, memory=self._answer.memory)
             return self._verdict(self._answer)
-        survivors = self._end(pool)
+        survivors = self._end(forced=True)
+        child.drain(self._tail)
+        pool.discard(child)
         if child.unread and child.jobs and stop.cause is None:
             return None
-        if survivors:
-            left = ", ".join(map(str, survivors))
-            self._backing.complain(self._job, f"ended, but it left processes running: {left}")
-        return naming(self._ended(), survivors)
+        return self._tell(self._ended(), survivors)
 
     def _over(self) -> bool:
         """Whether there is nothing more to hear, or no sense in waiting for it."""
-        child, now = self._child, clock()
+        child = self._child
         if self._fault:
             return True
         if child.silent:
@@ -136,10 +126,10 @@ class _Attempt:
             for _ in range(8):
                 self._listen(0)
             return self._answer is None
-        if not self._loaded and now - self._began > START_WITHIN:
+        if not self._loaded and clock() - self._given_at > START_WITHIN:
             self._fault = f"did not start within {START_WITHIN:g}s"
             return True
-        return self._killed_at is not None and now - self._killed_at > DIE_WITHIN
+        return self._in_vain
 
     def _await_death(self) -> None:
         """Its line is closed; its end follows at once if it is why."""
@@ -170,39 +160,12 @@ class _Attempt:
                 assert_never(never)
 
     def _begin(self) -> None:
-        """The job's own time begins."""
+        super()._begin()
         self._loaded = True
-        self._stop.deadline = deadline(self._job, clock())
 
-    def _take_rungs(self) -> None:
-        for rung in self._rungs.due(clock()):
-            match rung:
-                case Rung.FLAG:
-                    self._child.ask(self._job.lease)
-                    self._stop.rung = self._mildest
-                case Rung.TERM:
-                    self._child.group.signal(signal.SIGTERM)
-                    self._stop.rung = rung
-                case Rung.KILL:
-                    self._child.group.signal(signal.SIGKILL)
-                    self._stop.rung, self._killed_at = rung, clock()
-                case Rung.QUERIES:
-                    self._backing.cancel_queries(self._job)
-                case Rung.TASK:
-                    raise AssertionError(rung)
-                case _ as never:
-                    assert_never(never)
-
-    def _end(self, pool: Pool) -> list[Process]:
-        """End the child and all that it started; gives what cannot be ended."""
-        child = self._child
-        survivors = child.group.end(f"PGAPPNAME={self._job.application_name}")
-        child.group.bury(1.0)
-        child.drain(self._tail)
-        pool.discard(child)
-        # The server goes on with what nobody waits for any more.
-        self._backing.cancel_queries(self._job)
-        return survivors
+    def _set_flag(self) -> None:
+        self._child.ask(self._job.lease)
+        self._stop.rung = self._mildest
 
     def _ended(self) -> Verdict:
         """What the job ends as whose child has ended."""

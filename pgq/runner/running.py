@@ -13,7 +13,7 @@ from pgq.runner.output import Tail
 
 Ladder = Sequence[tuple[float, Rung]]
 
-STUBBORN = 5.0
+VAIN_AFTER = 5.0
 """Seconds after the last rung at which it is said that a job does not stop."""
 
 
@@ -49,8 +49,8 @@ class Running:
 
     def ask(self, cause: Interrupt, now: float) -> None:
         """Ask the job to end."""
-        if self.stop.ask(cause, now):
-            self.climb = Climb(self.stop, quiet=self.climb is not None and self.climb.said)
+        if self.stop.ask(cause, now) and self.climb is None:
+            self.climb = Climb(self.stop)
 
     def press(self, ladder: Ladder, backing: Backing, now: float, *, stubborn: str) -> None:
         """Take the rungs that are due; when none helped, complain once, of a `stubborn` one."""
@@ -76,19 +76,25 @@ class Running:
 
 
 class Climb:
-    """How far the ladder was climbed for one wish; a stronger wish begins a new one. Pure."""
+    """How far the ladder was climbed for one job; a stronger wish begins it anew. Pure."""
 
-    __slots__ = ("_stop", "_taken", "said")
+    __slots__ = ("_cause", "_stop", "_taken", "said")
 
-    def __init__(self, stop: Stop, *, quiet: bool = False) -> None:
+    def __init__(self, stop: Stop) -> None:
         self._stop = stop
+        self._cause: Interrupt | None = None
+        """The wish that it is climbed for."""
         self._taken = 0
-        self.said = quiet
+        self.said = False
         """Whether people know already that it does not stop."""
 
     def due(self, ladder: Ladder, now: float) -> Iterator[Rung]:
         """The rungs whose time has come, each once. One who may be refused takes only the first."""
-        most = 1 if self._stop.cause is Interrupt.CANCEL else len(ladder)
+        if self._cause is not self._stop.cause:
+            self._cause, self._taken = self._stop.cause, 0
+        if self._cause is None:
+            return
+        most = 1 if self._cause is Interrupt.CANCEL else len(ladder)
         while self._taken < min(most, len(ladder)):
             seconds, rung = ladder[self._taken]
             if now < self._at(seconds):
@@ -100,9 +106,9 @@ class Climb:
         """Whether the last rung was taken a while ago and did not help; true only once."""
         if self.said or not ladder or self._taken < len(ladder):
             return False
-        self.said = now >= self._at(ladder[-1][0] + STUBBORN)
+        self.said = now >= self._at(ladder[-1][0] + VAIN_AFTER)
         return self.said
 
     def _at(self, seconds: float) -> float:
-        hurry = HURRY if self._stop.cause is Interrupt.LOST else 1.0
+        hurry = HURRY if self._cause is Interrupt.LOST else 1.0
         return self._stop.asked_at + seconds * hurry

@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
@@ -81,15 +82,10 @@ class ThreadRunner:
             threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     def withdraw(self) -> list[ClaimedJob]:
-        jobs: list[ClaimedJob] = []
-        while True:
-            try:
-                running = self._waiting.get_nowait()
-            except Empty:
-                return jobs
-            if running is not None:
-                del self._held[running.job.lease]
-                jobs.append(running.job)
+        waiting = self._take_waiting()
+        for running in waiting:
+            del self._held[running.job.lease]
+        return [running.job for running in waiting]
 
     def ask(self, cause: Interrupt, wanted: Wanted | None = None) -> None:
         # Those that wait are asked too, and will not start: a thread may just be taking one.
@@ -106,7 +102,21 @@ class ThreadRunner:
             self._press(running, now)
 
     def started(self) -> list[ClaimedJob]:
-        return [running.job for running in self._held.values()]
+        waiting = self._take_waiting()
+        leases = {running.job.lease for running in waiting}
+        for running in waiting:
+            self._waiting.put(running)
+        return [running.job for lease, running in self._held.items() if lease not in leases]
+
+    def _take_waiting(self) -> list[Running]:
+        """Those that no thread has taken, and none takes now."""
+        taken: list[Running | None] = []
+        with suppress(Empty):
+            while True:
+                taken.append(self._waiting.get_nowait())
+        for _ in range(taken.count(None)):
+            self._waiting.put(None)
+        return [running for running in taken if running is not None]
 
     def close(self) -> None:
         for _ in range(self._threads):

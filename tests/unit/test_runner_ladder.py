@@ -3,13 +3,24 @@
 import pytest
 
 from pgq.registry.app import Isolation
-from pgq.runner.grouped import Rungs
 from pgq.runner.interrupt import Interrupt, Stop
-from pgq.runner.ladder import HURRY, LONGEST, Rung
+from pgq.runner.ladder import HURRY, LADDERS, LONGEST, Rung
+from pgq.runner.running import Climb
 from pgq.worker import closing, surrender
 
 T = 1000.0
 """When the first wish is told."""
+
+
+class Rungs:
+    """The rungs that are due for a job that runs in this way."""
+
+    def __init__(self, isolation: Isolation, stop: Stop) -> None:
+        self._climb = Climb(stop)
+        self._ladder = LADDERS[isolation]
+
+    def due(self, now: float) -> list[Rung]:
+        return list(self._climb.due(self._ladder, now))
 
 
 @pytest.fixture

@@ -155,3 +155,30 @@ async def end_of(isolation: Isolation, causes: tuple[Interrupt, ...]) -> Verdict
         else:
             stage.ask(cause, 1)
     return await stage.outcome(1)
+
+
+@BOTH
+async def test_what_waits_for_a_slot_has_not_started(isolation: Isolation) -> None:
+    stage = Stage()
+    began, go = threading.Event(), threading.Event()
+
+    def work() -> None:
+        began.set()
+        assert go.wait(PATIENCE)
+
+    async def work_on_the_loop() -> None:
+        began.set()
+        await asyncio.to_thread(work)
+
+    stage.app.job("work")(work_on_the_loop if isolation is Isolation.ASYNC else work)
+    stage.open(isolation)
+    stage.runner.submit([job(1), job(2), job(3)])
+    await passes(began)
+
+    assert [started.id for started in stage.runner.started()] == [1]
+    assert stage.runner.waiting == 2
+    assert [waiting.id for waiting in stage.runner.withdraw()] == [2, 3]
+
+    go.set()
+    assert await stage.outcome(1) == Done()
+    assert stage.runner.started() == []
