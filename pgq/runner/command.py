@@ -97,7 +97,7 @@ class _Attempt(Attempt):
         verdict = (
             interrupted(self._job, self._stop)
             if forced  # else it has ended by itself, whatever was asked since
-            else _verdict(self._process.returncode, self._tail)
+            else _verdict(self._group.code, self._tail)
         )
         return self._tell(verdict, survivors)
 
@@ -165,7 +165,7 @@ def _drain(stdout: IO[bytes], tail: Tail) -> bool:
     return True
 
 
-def _verdict(code: int, tail: Tail) -> Verdict:
+def _verdict(code: int | None, tail: Tail) -> Verdict:
     if code == 0:
         return DONE
     if code == SNOOZE_CODE:

@@ -50,6 +50,13 @@ class Group:
         self._lock = Lock()
         """So that nobody signals the group while its leader is buried."""
         self._buried = False
+        self._lost = False
+        """Whether somebody else has buried the leader, and how it ended is not known."""
+
+    @property
+    def code(self) -> int | None:
+        """How the buried leader ended, as Popen has it; None if that is not known."""
+        return None if self._lost else self._leader.returncode
 
     @property
     def ended(self) -> bool:
@@ -61,7 +68,8 @@ class Group:
         try:
             look = os.WEXITED | os.WNOHANG | os.WNOWAIT
             return os.waitid(os.P_PID, self._leader.pid, look) is not None
-        except ChildProcessError:  # a handler has waited for any child
+        except ChildProcessError:  # SIGCHLD is ignored, or a handler has waited for any child
+            self._lost = True  # which Popen would take for exit code 0
             return True
 
     def wait(self, seconds: float) -> bool:
@@ -146,8 +154,12 @@ class Group:
         ]
 
 
-def ending(code: int) -> str:
+def ending(code: int | None) -> str:
     """How a process ended, by the return code that Popen has for it."""
+    if code is None:
+        return (
+            "ended, and how is not known: this worker ignores SIGCHLD, or a handler waited for it"
+        )
     if code >= 0:
         return f"ended with exit code {code}"
     try:

@@ -173,7 +173,7 @@ class _Attempt(Attempt):
             return self._verdict(self._answer)
         if self._stop.rung is not None:
             return interrupted(self._job, self._stop)
-        how = self._fault or ending(self._child.process.returncode)
+        how = self._fault or ending(self._group.code)
         return Failed(f"the process that ran it {how}")
 
     def _verdict(self, answer: Answer) -> Verdict:

@@ -3,10 +3,16 @@
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIG_IGN, SIGCHLD, signal
 
 import pytest
 
+from pgq.model import Failed
+from pgq.runner.command import command_perform
 from pgq.runner.group import Group
+from pgq.runner.interrupt import Stop
+from pgq.runner.keeper import Keeper
+from tests.support import stage
 from tests.support.databases import PATIENCE
 from tests.support.lifelines import lifeline
 
@@ -46,6 +52,20 @@ def test_a_group_is_ended_though_its_leader_ended_before(leader: subprocess.Pope
 
     assert Path("/proc", str(leader.pid)).exists()
     assert group.bury(0)
+
+
+def test_a_command_whose_ending_is_lost_is_not_taken_for_done() -> None:
+    keeper = Keeper()
+    perform = command_perform("exit 3", keeper, stage.Stage().backing())
+    before = signal(SIGCHLD, SIG_IGN)  # as some programs leave it to those that they start
+    try:
+        verdict = perform(stage.job(), Stop())
+    finally:
+        signal(SIGCHLD, before)
+        keeper.close()
+
+    assert isinstance(verdict, Failed)
+    assert verdict.error.startswith("the command ended, and how is not known")
 
 
 def test_a_leader_that_has_not_ended_is_not_buried() -> None:
