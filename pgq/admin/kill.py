@@ -1,7 +1,7 @@
 """Kill: an operator makes jobs end."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -65,9 +65,11 @@ def kill(
     force: bool = False,
     wait: timedelta = timedelta(0),
     dry_run: bool = False,
+    waiting: Callable[[int], None] = lambda _: None,
 ) -> list[Killed]:
     """End jobs whatever it takes, and wait that long for those that run; a row an id.
 
+    `waiting` is told for how many, when that begins.
     `force` takes running jobs from their workers at once: a handler may go on, and what it ends
     with changes nothing. A dry run waits for nothing, and says what would be asked.
     """
@@ -82,7 +84,8 @@ def kill(
     endings: dict[int, _Ending] = {}
     if not dry_run:
         endings = {ending.id: ending for ending in _look(conn, taken)}
-        if wait:
+        if wait and told:
+            waiting(len(told))
             endings |= _await(conn, told, wait)
     return [_result(answer, endings.get(answer.id)) for answer in answers]
 

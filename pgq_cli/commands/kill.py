@@ -1,5 +1,6 @@
 """`pgq kill`: jobs made to end by an operator."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated
 
@@ -53,14 +54,31 @@ def kill(
 
     patience = duration("--wait", wait) or timedelta(0)
     with connection.connect(ctx) as conn:
-        rows = do(conn, ids, force=force, wait=patience, dry_run=dry_run)
+        rows = do(
+            conn, ids, force=force, wait=patience, dry_run=dry_run, waiting=_say_waiting(wait)
+        )
     console.emit_rows(Killed._fields, rows, output)
     if dry_run:
         console.talk("pgq: a dry run: nothing was changed")
     elif any(row.outcome == "still running" for row in rows):
         console.talk(
-            "pgq: what still runs is a thread, which cannot be stopped, or its worker does not "
-            "answer (pgq workers): it may end yet; --force frees the job while its handler goes on"
+            "pgq: what still runs cannot be stopped (a thread, an async handler that goes on), or "
+            "its worker does not answer (pgq workers): it may end yet; --force frees the job while "
+            "its handler goes on"
         )
     if not all(row.ok for row in rows):
         raise typer.Exit(1)
+
+
+def _say_waiting(wait: str) -> Callable[[int], None]:
+    """Tells a person why nothing happens."""
+    from pgq_cli import console
+
+    def say(jobs: int) -> None:
+        if console.is_attended():
+            console.talk(
+                f"pgq: {jobs} running jobs are to end: waiting up to {wait} "
+                "(Ctrl-C ends the wait, not the kill)"
+            )
+
+    return say

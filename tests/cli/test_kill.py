@@ -89,7 +89,7 @@ def test_what_still_runs_after_the_wait_is_said_with_its_worker_and_the_way_out(
     assert ended.out.splitlines()[1].startswith(
         " 1  still running  w-7 (web-1, pid 4711) beat 12s ago"
     )
-    assert "a thread, which cannot be stopped" in ended.err
+    assert "what still runs cannot be stopped (a thread" in ended.err
     assert "--force frees the job while its handler goes on" in ended.err
     assert ended.err.count("\n") == 1
 
