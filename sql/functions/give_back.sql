@@ -27,7 +27,12 @@ begin
                 when j.attempts >= j.max_attempts then 'failed'
                 else 'pending'
             end as status,
-            'worker lost' || coalesce(': ' || pgq.worker_name(j.worker_id), '') as error
+            case
+                when j.kill_requested_at is not null then 'killed by an operator; '
+                when j.cancel_requested_at is not null then 'cancelled by an operator; '
+                else ''
+            end
+                || 'worker lost' || coalesce(': ' || pgq.worker_name(j.worker_id), '') as error
         from pgq.jobs as j
         where j.id = any (p_ids) and j.shard = 0 and j.lease is not null
             and not exists (
