@@ -260,9 +260,9 @@ def translate(error: psycopg.Error) -> PgqError:
         return _without_state(error, line)
     if state in ("42P01", "3F000", "42883") and "pgq" in line:
         return SchemaMismatch(found=None, needed=_sql.migrations()[-1].number)
-    constraint = error.diag.constraint_name or ""
-    if state == "23514" and constraint in _CONSTRAINTS:
-        return UsageError(_CONSTRAINTS[constraint])
+    if state == "23514":
+        constraint = error.diag.constraint_name or ""
+        return UsageError(_CONSTRAINTS.get(constraint, f"refused by {constraint}: {line}"))
     if state == "42501":
         return Refused(f"the database role may not do this: {line}")
     if state in ("40001", "40P01", "55P03", "57014"):
