@@ -61,7 +61,8 @@ class Ending:
         finally:
             signal.set_wakeup_fd(earlier)
             for number, handler in before.items():
-                signal.signal(number, handler)
+                if handler is not None:  # None: one in C, which cannot be put back from here
+                    signal.signal(number, handler)
             fork.disown(telling.fileno())
             telling.close()
             thread.join()
