@@ -39,6 +39,7 @@ Command = Annotated[
     str | None,
     typer.Option(
         "--exec",
+        envvar="PGQ_EXEC",
         metavar="COMMAND",
         help="Run this shell command for each job instead: the payload is on its stdin, the rest "
         "in PGQ_* variables. It ends with 0: done, 75: again in a minute, else: failed.",
