@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -18,6 +19,11 @@ from tests.support.pooler import Pooler, pooler
 from tests.support.workers import ROOT, WorkerProcess, Workers
 
 APP = ("--app", "tests.worker.handlers:app", "--poll", "0.1s")
+
+ASLEEP: LiteralString = (
+    "select exists (select from pg_catalog.pg_stat_activity"
+    " where starts_with(application_name, 'pgq-job-') and query ~ 'pg_sleep' and state = 'active')"
+)
 
 
 @pytest.fixture
@@ -76,6 +82,31 @@ def test_every_way_to_run_a_job_works_through_a_pooler(
     assert jobs.row(direct, command)["attempts"] == 2
     assert jobs.counted(direct) == {"done": 203, "failed": 0, "retried": 1}
     assert polls(worker) == polls(commands) == 1
+
+
+def test_a_handler_in_a_process_works_through_a_pooler(crew: Workers, direct: Connection) -> None:
+    ids = [jobs.enqueue(direct, "pid") for _ in range(4)]
+    crashing = jobs.enqueue(direct, "exit", payload={"code": 3}, max_attempts=1)
+
+    crew.hire("--app", "tests.worker.apart:app", "--poll", "0.1s")
+
+    wait_until(direct, "select bool_and(status = 'done') from pgq.jobs where id = any (%s)", ids)
+    wait_until(direct, "select status = 'failed' from pgq.jobs where id = %s", crashing)
+
+
+def test_a_job_that_waits_for_its_own_query_is_killed_through_a_pooler(
+    between: Pooler, crew: Workers, direct: Connection
+) -> None:
+    job_id = jobs.enqueue(direct, "sleep in the database")
+    crew.hire(*APP)
+    wait_until(direct, ASLEEP)
+
+    pgq(between.dsn, "kill", str(job_id), "--wait", "20s")
+
+    killed = jobs.row(direct, job_id)
+    assert (killed["status"], killed["attempts"]) == ("cancelled", 1)
+    assert killed["last_error"] == "killed by an operator (ended by cancelling its queries)"
+    wait_until(direct, f"select not ({ASLEEP})")
 
 
 def test_the_command_line_works_through_a_pooler(
