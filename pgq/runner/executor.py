@@ -2,6 +2,9 @@
 
 A thread goes on when the coroutine that waits for it is cancelled. So an async handler that was
 told to stop has not stopped while a thread works for it.
+
+Handlers may fill their threads with calls that never end. The worker itself, which resolves a host
+name or stops by the same executor, has threads of its own.
 """
 
 import asyncio
@@ -9,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from pgq.runner.records import here
+from pgq.runner.records import current
 from pgq.runner.running import Running
 
 
@@ -18,17 +21,23 @@ class Executor(ThreadPoolExecutor):
 
     def __init__(self) -> None:
         super().__init__(thread_name_prefix="asyncio")
+        self._own = ThreadPoolExecutor(thread_name_prefix="pgq-own")
         self.open: set[Future[Any]] = set()
         """What it still runs; changed by its threads too."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future = super().submit(fn, *args, **kwargs)
+        running = current.get()  # also that of a task which its handler left behind
+        submit = self._own.submit if running is None else super().submit
+        future = submit(fn, *args, **kwargs)
         self.open.add(future)
         future.add_done_callback(self.open.discard)
-        running = here()
-        if running is not None:
+        if running is not None and not running.over:
             running.threads.append(future)
         return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
+        self._own.shutdown(wait, cancel_futures=cancel_futures)
+        super().shutdown(wait, cancel_futures=cancel_futures)
 
 
 async def outlast(running: Running) -> None:
