@@ -1,10 +1,8 @@
 """The threads of the event loop (asyncio.to_thread), which know whose work they do.
 
 A thread goes on when the coroutine that waits for it is cancelled. So an async handler that was
-told to stop has not stopped while a thread works for it.
-
-Handlers may fill their threads with calls that never end. The worker itself, which resolves a host
-name or stops by the same executor, has threads of its own.
+told to stop has not stopped while a thread works for it. The worker has threads of its own: to
+look up a host name, or to stop, it must not wait for handlers that keep all of theirs busy.
 """
 
 import asyncio
@@ -15,19 +13,22 @@ from typing import Any
 from pgq.runner.records import current
 from pgq.runner.running import Running
 
+OWN = 4
+"""Threads of the worker itself."""
+
 
 class Executor(ThreadPoolExecutor):
     """The event loop's default executor."""
 
     def __init__(self) -> None:
         super().__init__(thread_name_prefix="asyncio")
-        self._own = ThreadPoolExecutor(thread_name_prefix="pgq-own")
+        self._own = ThreadPoolExecutor(OWN, thread_name_prefix="pgq-own")
         self.open: set[Future[Any]] = set()
         """What it still runs; changed by its threads too."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        running = current.get()  # also that of a task which its handler left behind
-        submit = self._own.submit if running is None else super().submit
+        running = current.get()
+        submit = super().submit if running is not None else self._own.submit
         future = submit(fn, *args, **kwargs)
         self.open.add(future)
         future.add_done_callback(self.open.discard)
@@ -35,7 +36,7 @@ class Executor(ThreadPoolExecutor):
             running.threads.append(future)
         return future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
         self._own.shutdown(wait, cancel_futures=cancel_futures)
         super().shutdown(wait, cancel_futures=cancel_futures)
 
