@@ -157,7 +157,9 @@ def _batch(
     dry_run: bool,
 ) -> bool:
     """Give back some jobs; whether there may be more."""
-    call = calls.reap_by_hand(limit=LIMIT, seen_at=seen_at, began_at=began_at, actor=actor())
+    call = calls.reap_by_hand(
+        limit=LIMIT, seen_at=seen_at, began_at=began_at, actor=actor(), rehearsal=dry_run
+    )
     with db.driver_errors(), conn.transaction(force_rollback=dry_run):
         jobs = db.run(conn, call)
         owners = {job.worker_id for job in jobs if job.worker_id is not None}

@@ -77,6 +77,20 @@ def test_a_dry_run_of_a_reap_changes_nothing(session: psycopg.Connection, here: 
     assert jobs.rows(session, "select * from pgq.audit") == []
 
 
+def test_a_dry_run_of_a_reap_ends_no_session_of_a_lost_attempt(
+    session: psycopg.Connection, here: Here, shared: str
+) -> None:
+    lose(session, 1)
+    session.execute("update pgq.jobs set lease = 11 where id = 1")
+    with psycopg.connect(shared, application_name=f"pgq-job-1-{11:016x}") as own:
+        here("reap", "--dry-run")
+        own.execute("select pg_catalog.pg_sleep(0.1)")
+
+        here("reap")
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            own.execute("select pg_catalog.pg_sleep(60)")
+
+
 def test_thousands_of_lost_jobs_go_back_in_bounded_transactions(
     session: psycopg.Connection, here: Here
 ) -> None:

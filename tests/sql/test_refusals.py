@@ -123,7 +123,9 @@ def test_an_operator_tries_a_refused_job_again_at_once_and_once(conn: Connection
     jobs.reap(conn)
     conn.execute("update pgq.refusals set refused_at = refused_at - interval '1 second'")
     now = jobs.now(conn)
-    call = worker_calls.reap_by_hand(limit=10, seen_at=now, began_at=now, actor="ann")
+    call = worker_calls.reap_by_hand(
+        limit=10, seen_at=now, began_at=now, actor="ann", rehearsal=False
+    )
 
     assert [(job.job_id, job.error) for job in db.run(conn, call)] == [(job_id, "not this one")]
     assert db.run(conn, call) == []
