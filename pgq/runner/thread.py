@@ -95,6 +95,15 @@ class ThreadRunner:
                 running.ask(cause, now)
                 self._press(running, now)
 
+    def ask_ahead(self, cause: Interrupt, wanted: Wanted) -> None:
+        now = clock()
+        for running in list(self._held.values()):  # a copy: the loop's thread goes on meanwhile
+            if wanted(running.job):
+                running.ask(cause, now)
+
+    def blocking(self) -> None:
+        return None
+
     def tick(self, now: float) -> None:
         for running in self._held.values():
             if running.deadline is not None and running.deadline <= now:

@@ -50,7 +50,7 @@ class Closing:
         late: asyncio.TimerHandle | None = None
         if self._grace is not None:
             loop = asyncio.get_running_loop()
-            late = loop.call_later(self._grace.total_seconds(), self._ending.lose_patience)
+            late = loop.call_later(self._grace.total_seconds(), self._end_grace)
         if self._crew.busy:
             await self._unless_hurried(claimer, LAST_CLAIM)
         else:  # the claim under way is all there is to wait for
@@ -63,6 +63,11 @@ class Closing:
             log.error("outcomes not written; these jobs run again", jobs=self._finishing.unwritten)
         if late is not None:
             late.cancel()
+
+    def _end_grace(self) -> None:
+        what = "handing running jobs back" if self._crew.busy else "ending"
+        log.info(f"the grace is over: {what}")
+        self._ending.lose_patience()
 
     def withdraw(self) -> None:
         """Hand back what has not started."""

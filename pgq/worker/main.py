@@ -258,7 +258,12 @@ class Worker:
 
     def _on_asked(self, cause: Interrupt, job_ids: list[int]) -> None:
         ids = frozenset(job_ids)
-        self._loop.call_soon_threadsafe(self._crew.ask, cause, lambda job: job.id in ids)
+
+        def wanted(job: ClaimedJob) -> bool:
+            return job.id in ids
+
+        self._crew.ask_ahead(cause, wanted)
+        self._loop.call_soon_threadsafe(self._crew.ask, cause, wanted)
 
     def _on_dead(self) -> None:
         self._surrender.demand(self._die)

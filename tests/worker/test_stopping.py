@@ -116,6 +116,7 @@ def test_the_grace_bounds_the_drain(fleet: Workers, queue: Connection, tmp_path:
     worker.send(SIGTERM)
 
     assert worker.ended() == 0
+    assert worker.said("the grace is over: handing running jobs back") == 1
     assert stopped(queue, worker)
     assert untouched(queue)
 
