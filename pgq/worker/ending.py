@@ -32,6 +32,8 @@ class Ending:
         self.exit_code = 0
         self.urgent = False
         """Whether the last writes too may take only a while."""
+        self.abandoned = False
+        """Whether jobs were handed back that still run: they end with the process, at once."""
         self._signals = 0
         self._hung_up = False
         self._heard: Sequence[int] = ()

@@ -9,6 +9,7 @@ import asyncio
 import os
 import threading
 from contextlib import suppress
+from typing import NoReturn
 
 from pgq.runner.executor import Executor
 from pgq.worker import log
@@ -20,8 +21,13 @@ EXIT = 5.0
 """Seconds for Python's own exit."""
 
 
-async def leave(executor: Executor, exit_code: int) -> None:
-    """Return when nothing is left behind; else end the process with this code."""
+async def leave(executor: Executor, exit_code: int, *, abandoned: bool) -> None:
+    """Return when nothing is left behind; else end the process with this code.
+
+    `abandoned`: jobs still run that others may run by now, so that nothing is waited for.
+    """
+    if abandoned:
+        _end(exit_code)
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
@@ -41,7 +47,7 @@ def bound_exit(exit_code: int) -> None:
         late.start()
 
 
-def _end(exit_code: int, *, left: int | None = None) -> None:
+def _end(exit_code: int, *, left: int | None = None) -> NoReturn:
     log.warning("the process ends, so that what handlers left behind does", left=left)
     log.flush(PATIENCE)
     os._exit(exit_code)

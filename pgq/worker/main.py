@@ -66,7 +66,7 @@ def _run(loop: asyncio.AbstractEventLoop, options: Options) -> int:
             # asyncio lets the first two out of the loop from any task, such as one in a gather().
             # The task has ended with it, and whoever awaits it hears of it; the work goes on. So
             # it does when a handler has called the loop's stop(), which is the third.
-            if work.done():
+            if work.done() or loop.is_closed():
                 raise
             log.warning("a task of a handler tried to end the process", error=describe(error))
 
@@ -80,7 +80,7 @@ async def _work(options: Options) -> int:
         while died and ending.renew():
             await ending.pause(LONGEST_WAIT * random.uniform(0.5, 1.0))
             died = await Worker(options, ending).run(patient=True)
-        await leave(executor, ending.exit_code)
+        await leave(executor, ending.exit_code, abandoned=ending.abandoned)
     return ending.exit_code
 
 

@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import logging.config
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +53,21 @@ async def take_signals() -> None:
 def leave_a_pool() -> None:
     """Leave a thread that Python waits for as it exits."""
     _kept.submit(threading.Event().wait)
+
+
+@app.job("close stdout")
+def close_stdout() -> None:
+    """Close what is not ours."""
+    sys.stdout.close()
+
+
+@app.job("go on")
+def go_on(job: pgq.Job) -> None:
+    """Show that this attempt runs, until there is a file `go`."""
+    desk(f"started-{job.attempt}").touch()
+    while not desk("go").exists():
+        desk("alive").write_text(str(time.time()))
+        time.sleep(0.01)
 
 
 @app.job("hang at exit")

@@ -1,5 +1,6 @@
 """Handlers that lay hands on what the whole process shares: the worker works on, and stops."""
 
+from datetime import datetime
 from pathlib import Path
 from signal import SIGINT, SIGTERM
 
@@ -11,6 +12,10 @@ from tests.support.jobs import Connection
 from tests.support.workers import Workers, appears
 
 APP = ("--app", "tests.worker.careless:app")
+
+
+def instant(written: str) -> float:
+    return datetime.fromisoformat(written).timestamp()
 
 
 def done(queue: Connection, job_id: int) -> None:
@@ -98,3 +103,33 @@ def test_handlers_that_keep_all_threads_of_the_loop_keep_no_worker_from_its_end(
     assert worker.ended() == 128 + SIGINT
     found = jobs.rows(queue, "select distinct status, attempts from pgq.jobs")
     assert found == [{"status": "pending", "attempts": 0}]
+
+
+def test_what_python_waits_for_lets_no_job_run_on_that_was_handed_back(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    worker = fleet.hire(*APP)
+    done(queue, jobs.enqueue(queue, "leave a pool"))
+    jobs.enqueue(queue, "go on")
+    appears(tmp_path / "started-1")
+
+    worker.send(SIGTERM)
+    worker.seen("draining")
+    worker.send(SIGINT)
+
+    stopped = worker.seen("worker stopped")
+    assert worker.ended() == 128 + SIGINT
+    ran_on = float((tmp_path / "alive").read_text()) - instant(stopped["time"])
+    assert ran_on < 2  # and not the 5 seconds that Python has for its exit
+
+
+def test_a_worker_whose_stdout_a_handler_has_closed_ends_well(
+    queue: Connection, fleet: Workers
+) -> None:
+    worker = fleet.hire(*APP)
+    done(queue, jobs.enqueue(queue, "close stdout"))
+
+    worker.send(SIGTERM)
+
+    assert worker.ended() == 0
+    assert worker.log()[-1]["event"] == "worker stopped"
