@@ -100,6 +100,7 @@ class Closing:
         for job in self._crew.started():
             log.warning("handed back while it still ran", job=job.id, kind=job.kind)
             self._finishing.report(job, HandedBack())
+            self._ending.abandoned = True
 
     async def _unless_hurried(self, task: asyncio.Task[None], seconds: float) -> bool:
         """Wait for a task until told to hurry, then so many seconds more; whether it ended.

@@ -39,6 +39,8 @@ ELSEWHERE = 0.3
 
 DRAIN_POLL = 0.05
 
+CANCELLED = "a handler has cancelled all tasks of the event loop: it may cancel its own alone"
+
 
 def run(options: Options) -> int:
     """Work until told to stop; gives the exit code.
@@ -60,10 +62,11 @@ def _run(loop: asyncio.AbstractEventLoop, options: Options) -> int:
     while True:
         try:
             return loop.run_until_complete(work)
-        except (SystemExit, KeyboardInterrupt) as error:
-            # asyncio lets these out of the loop from any task, such as one in a gather(). The
-            # task has ended with it, and whoever awaits it hears of it; the work goes on.
-            if work.done():
+        except (SystemExit, KeyboardInterrupt, RuntimeError) as error:
+            # asyncio lets the first two out of the loop from any task, such as one in a gather().
+            # The task has ended with it, and whoever awaits it hears of it; the work goes on. So
+            # it does when a handler has called the loop's stop(), which is the third.
+            if work.done() or loop.is_closed():
                 raise
             log.warning("a task of a handler tried to end the process", error=describe(error))
 
@@ -77,7 +80,7 @@ async def _work(options: Options) -> int:
         while died and ending.renew():
             await ending.pause(LONGEST_WAIT * random.uniform(0.5, 1.0))
             died = await Worker(options, ending).run(patient=True)
-        await leave(executor, ending.exit_code)
+        await leave(executor, ending.exit_code, abandoned=ending.abandoned)
     return ending.exit_code
 
 
@@ -153,6 +156,9 @@ class Worker:
                     traceback=None if isinstance(error, PgqError) else trace(error),
                 )
             self._ending.fail()
+        except* asyncio.CancelledError:  # nobody of ours cancels the worker
+            log.error("worker cannot go on", worker=self._name, error=CANCELLED)
+            self._ending.fail()
         finally:
             await self._farewell()
         log.info("worker stopped", worker=self._name, **self._finishing.counts)
@@ -209,6 +215,7 @@ class Worker:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
+            self._ending.insist()
             self._health.ticked_at = now = clock()
             self._crew.tick(now)
 
