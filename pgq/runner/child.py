@@ -74,8 +74,9 @@ class _Running:
     def ask(self) -> None:
         """Called by the listening thread."""
         self.cancelled.set()
-        if self._task is not None:
-            loop, task = self._task
+        attended = self._task  # read once: the handler may end just now
+        if attended is not None:
+            loop, task = attended
             with contextlib.suppress(RuntimeError):  # the loop has just been closed
                 loop.call_soon_threadsafe(task.cancel)
 

@@ -1,6 +1,7 @@
 """The end of a worker: it claims no more, lets jobs end, and writes what became of them."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
 from pgq.model import HandedBack
@@ -57,7 +58,7 @@ class Closing:
             await asyncio.wait({claimer}, timeout=FAREWELL)
             claimer.cancel()
         self.withdraw()
-        await self._let_end(late)
+        await self._let_end()
         flushed = asyncio.create_task(self._finishing.flushed())
         if not await self._unless_hurried(flushed, FAREWELL):
             log.error("outcomes not written; these jobs run again", jobs=self._finishing.unwritten)
@@ -74,23 +75,21 @@ class Closing:
         for job in self._crew.withdraw():
             self._finishing.report(job, HandedBack())
 
-    async def _let_end(self, late: asyncio.TimerHandle | None) -> None:
-        ending = self._ending
-        if not await self._idle():
+    async def _let_end(self) -> None:
+        hurry = self._ending.hurry
+        if not await self._idle(hurry.is_set):
             self._crew.ask(Interrupt.HAND_BACK)
-            if late is not None:  # it is not to cut the time to stop short
-                late.cancel()
-            ending.hurry.clear()
-            if not await self._idle(STOPPING):
+            # Whoever says hurry now says nothing new: what can be ended is handed back when it is.
+            until = clock() + STOPPING
+            if not await self._idle(lambda: clock() >= until):
                 self._abandon()
-        if ending.urgent:
-            ending.hurry.set()
+        if self._ending.urgent:
+            hurry.set()
 
-    async def _idle(self, seconds: float | None = None) -> bool:
-        """Wait until nothing runs: false when the time is over, or told to hurry."""
-        until = None if seconds is None else clock() + seconds
+    async def _idle(self, given_up: Callable[[], bool]) -> bool:
+        """Wait until nothing runs, or it is given up; whether nothing runs."""
         while self._crew.busy:
-            if self._ending.hurry.is_set() or (until is not None and clock() >= until):
+            if given_up():
                 return False
             await asyncio.sleep(0.02)
         return True

@@ -53,6 +53,8 @@ begin
         limit p_limit
         for update of j skip locked
     );
+    -- What the application checks at commit would undo all; checked now, it is one row's refusal.
+    set constraints all immediate;
     begin
         return query select g.*, null::text from pgq.give_back(v_ids) as g;
         return;

@@ -119,6 +119,22 @@ def test_the_grace_bounds_the_drain(fleet: Workers, queue: Connection, tmp_path:
     assert untouched(queue)
 
 
+def test_a_signal_after_the_grace_cuts_no_job_short(
+    fleet: Workers, queue: Connection, tmp_path: Path
+) -> None:
+    worker = holding(fleet, queue, tmp_path, "clean up", "--grace", "0.1s")
+    worker.send(SIGTERM)
+    appears(tmp_path / "asked")
+
+    worker.send(SIGINT)
+    worker.seen("handing")
+    (tmp_path / "go").touch()
+
+    assert worker.ended() == 128 + SIGINT
+    assert not worker.said("handed back while it still ran")
+    assert untouched(queue)
+
+
 def test_a_thread_that_does_not_stop_is_handed_back_as_the_process_ends(
     queue: Connection, fleet: Workers, tmp_path: Path
 ) -> None:
