@@ -4,6 +4,8 @@
 -- backoff after later ones; it fails when its attempts are used up, and is cancelled if it was
 -- asked to be. It forgets its worker, so that a late finish is told that its lease was lost. The
 -- sessions of the lost attempt (they bear its name, see ClaimedJob.application_name) are ended.
+-- What the application's triggers and constraints would refuse only at the commit is refused here,
+-- where the caller still knows the job.
 -- Takes: the ids. Returns: a row a job.
 -- Locks: the throughput rows of this backend's slot. Relies on: jobs_pkey, workers_pkey,
 -- workers_living.
@@ -98,5 +100,6 @@ begin
     from changed as c
     where (select count(*) from woken) >= 0 and (select count(*) from silenced) >= 0
     order by c.id;
+    set constraints all immediate;
 end
 $$;

@@ -21,6 +21,13 @@ end
 $$;
 create trigger refuse before update on pgq.jobs for each row execute function pg_temp.refuse();
 """
+LATE = """
+create function public.refuse_late() returns trigger language plpgsql as
+$$ begin raise exception 'not at the commit'; end $$;
+create constraint trigger late after update on pgq.jobs deferrable initially deferred
+for each row when (new.kind = 'bad' and new.status <> 'running')
+execute function public.refuse_late();
+"""
 
 
 def lose(conn: Connection, kinds: Iterable[str]) -> list[int]:
@@ -54,6 +61,18 @@ def test_of_21_lost_jobs_one_is_refused_and_20_go_back(conn: Connection) -> None
     assert jobs.row(conn, bad.job_id)["status"] == "running"
     assert jobs.attempts(conn, bad.job_id) == []
     assert jobs.counted(conn)["retried"] == 20
+
+
+def test_a_trigger_that_waits_for_the_commit_refuses_one_job_and_20_go_back(db: str) -> None:
+    with psycopg.connect(db, autocommit=True) as conn:
+        ids = lose(conn, ["bad" if number == 7 else "good" for number in range(21)])
+        conn.execute(LATE)
+
+        reaped = jobs.reap(conn)
+
+        assert reaped == {job_id: "running" if job_id == ids[7] else "pending" for job_id in ids}
+        (refusal,) = jobs.rows(conn, "select job_id, error from pgq.refusals")
+        assert refusal == {"job_id": ids[7], "error": "not at the commit"}
 
 
 def test_a_payload_beyond_a_lowered_limit_keeps_no_other_job_running(conn: Connection) -> None:
