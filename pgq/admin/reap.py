@@ -125,6 +125,8 @@ def reap(
     falls silent meanwhile is left to the next reap. A dry run takes the first batch and gives it
     back: nothing is changed.
     """
+    # Whatever the database or the role has as a default: a reap sees what others commit meanwhile.
+    conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     reaping, watch = Reaping(), Watch()
     look = _watch(conn, watch, waiting)
     began_at = look.at
