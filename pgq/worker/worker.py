@@ -192,7 +192,8 @@ class Worker:
                 except ConnectionLost:  # perhaps long ago, and nobody looked
                     await self._finishing.link.run_once(calls.stop(self._id))
         except (PgqError, TimeoutError) as error:
-            log.warning("farewell not written", worker=self._name, error=str(error))
+            reason = str(error) or f"no answer from the database for {FAREWELL:g} s"
+            log.warning("farewell not written", worker=self._name, error=reason)
 
     def _report(self, job: ClaimedJob, verdict: Verdict) -> None:
         self._surrender.ended(job)
