@@ -77,7 +77,7 @@ def _buffer_stdout() -> None:
 
 def flush() -> None:
     """Hand over what was written; this is where a reader that went away is noticed."""
-    if sys.stdout is not None:
+    if not getattr(sys.stdout, "closed", True):  # None, and whatever a handler has put in its place
         sys.stdout.flush()
 
 

@@ -131,6 +131,7 @@ class Child:
         self._telling = True
         fork.end_if_child()
         self._current = None
+        signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm that it left would strike the next job
         _flush()
         self._send(Answer(work.job.lease, verdict, gave_up, _memory()))
         self._telling = False

@@ -51,7 +51,7 @@ class Closing:
         late: asyncio.TimerHandle | None = None
         if self._grace is not None:
             loop = asyncio.get_running_loop()
-            late = loop.call_later(self._grace.total_seconds(), self._ending.lose_patience)
+            late = loop.call_later(self._grace.total_seconds(), self._end_grace)
         if self._crew.busy:
             await self._unless_hurried(claimer, LAST_CLAIM)
         else:  # the claim under way is all there is to wait for
@@ -64,6 +64,11 @@ class Closing:
             log.error("outcomes not written; these jobs run again", jobs=self._finishing.unwritten)
         if late is not None:
             late.cancel()
+
+    def _end_grace(self) -> None:
+        what = "handing running jobs back" if self._crew.busy else "ending"
+        log.info(f"the grace is over: {what}")
+        self._ending.lose_patience()
 
     def withdraw(self) -> None:
         """Hand back what has not started."""
@@ -94,6 +99,7 @@ class Closing:
         for job in self._crew.started():
             log.warning("handed back while it still ran", job=job.id, kind=job.kind)
             self._finishing.report(job, HandedBack())
+            self._ending.abandoned = True
 
     async def _unless_hurried(self, task: asyncio.Task[None], seconds: float) -> bool:
         """Wait for a task until told to hurry, then so many seconds more; whether it ended.

@@ -41,7 +41,7 @@ class FinishLoop:
         self._news = asyncio.Event()
         self._clear = asyncio.Event()
         self._clear.set()
-        self.counts = {"done": 0, "not_done": 0, "lost": 0}
+        self.counts = {"done": 0, "attempts_not_done": 0, "leases_lost": 0}
 
     def report(self, job: ClaimedJob, verdict: Verdict) -> None:
         """Take a verdict to write."""
@@ -122,8 +122,9 @@ class FinishLoop:
             log.error("batch refused", jobs=len(settled), error=str(error))
             await self._one_by_one(settled)
             return
-        self.counts["not_done"] += len(settled) - len(lost)
+        self.counts["attempts_not_done"] += len(settled) - len(lost)
         self._note_lost(lost)
+        _log_handed_back(settled, lost)
 
     async def _one_by_one(self, batch: Sequence[tuple[ClaimedJob, Verdict]]) -> None:
         """Write each job by itself: the database refused a batch, and one of it may be why."""
@@ -138,8 +139,9 @@ class FinishLoop:
             lost = await self.link.run(calls.finish(self._worker_id, [(job, verdict)]))
         else:
             lost = await self.link.run(calls.settle(self._worker_id, [(job, verdict)]))
+            _log_handed_back([(job, verdict)], lost)
         if not lost:
-            self.counts["done" if isinstance(verdict, Done) else "not_done"] += 1
+            self.counts["done" if isinstance(verdict, Done) else "attempts_not_done"] += 1
         self._held.discard(job.lease)
         self._note_lost(lost)
 
@@ -161,7 +163,7 @@ class FinishLoop:
             self._again_at = clock() + STUCK
 
     def _note_lost(self, lost: list[int]) -> None:
-        self.counts["lost"] += len(lost)
+        self.counts["leases_lost"] += len(lost)
         for job_id in lost:
             log.info("lease lost", job=job_id)
 
@@ -177,6 +179,12 @@ def _cut(done: list[Finished]) -> tuple[list[Finished], list[Finished]]:
     return done[:BATCH], done[BATCH:]
 
 
+def _log_handed_back(settled: Sequence[Settled], lost: list[int]) -> None:
+    for job, verdict in settled:
+        if isinstance(verdict, HandedBack) and job.id not in lost:
+            log.info("job handed back", job=job.id, kind=job.kind, queue=job.queue)
+
+
 def _log(job: ClaimedJob, verdict: Verdict) -> None:
     facts = {"job": job.id, "kind": job.kind, "queue": job.queue}
     attempt = f"{job.attempts}/{job.max_attempts}"
@@ -187,9 +195,7 @@ def _log(job: ClaimedJob, verdict: Verdict) -> None:
             log.info("job snoozed", **facts, delay=delay.total_seconds())
         case Cancelled(reason):
             log.info("job cancelled", **facts, reason=reason)
-        case HandedBack():
-            log.info("job handed back", **facts)
-        case Done():
+        case HandedBack() | Done():  # said when it is so: others may have the job by now
             pass
         case _:
             log.warning("job failed for good", **facts, attempt=attempt, error=verdict.error)

@@ -73,8 +73,8 @@ def _conclude(rows: "Sequence[Killed]", *, dry_run: bool) -> None:
     elif any(row.outcome == "still running" for row in rows):
         console.talk(
             "pgq: what still runs cannot be stopped (a thread, an async handler that goes on), or "
-            "its worker does not answer (pgq workers): it may end yet; --force frees the job while "
-            "its handler goes on"
+            "its worker does not answer, or cannot tell of its end while its event loop is blocked "
+            "(pgq workers): it may end yet; --force frees the job while its handler goes on"
         )
     if not all(row.ok for row in rows):
         raise typer.Exit(1)

@@ -291,3 +291,15 @@ def test_a_reap_does_not_work_on_the_private_server_unasked(verb: list[str], pgq
     ended = pgq(*verb, PGQ_SERVER_HOME="/dev/null/nowhere")
     assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
     assert "--embedded" in ended.err
+
+
+@pytest.mark.parametrize("verb", [["reap"], ["reap", "--dry-run"], ["requeue", "--stuck"]])
+def test_a_database_with_another_isolation_by_default_is_reaped_all_the_same(
+    shared: str, session: psycopg.Connection, pgq: Run, verb: list[str]
+) -> None:
+    lose(session, 1)
+
+    ended = pgq(*verb, dsn=shared, PGOPTIONS="-c default_transaction_isolation=serializable")
+
+    assert ended.code == 0, ended.err
+    assert jobs.row(session, 1)["status"] == ("running" if "--dry-run" in verb else "pending")
