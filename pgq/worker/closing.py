@@ -22,6 +22,9 @@ LAST_CLAIM = 2.0
 FAREWELL = 10.0
 """Seconds for the last writes of a worker that was told to hurry."""
 
+LAST_WORD = 0.5
+"""The same, while jobs run on that were handed back: only the end of the process ends them."""
+
 
 class Closing:
     """How one worker stops."""
@@ -60,8 +63,11 @@ class Closing:
         self.withdraw()
         await self._let_end()
         flushed = asyncio.create_task(self._finishing.flushed())
-        if not await self._unless_hurried(flushed, FAREWELL):
+        await self._unless_hurried(flushed, FAREWELL)
+        if self._finishing.unwritten:
             log.error("outcomes not written; these jobs run again", jobs=self._finishing.unwritten)
+        if self._finishing.refused:
+            self._ending.fail()
         if late is not None:
             late.cancel()
 
@@ -101,8 +107,8 @@ class Closing:
             self._finishing.report(job, HandedBack())
             self._ending.abandoned = True
 
-    async def _unless_hurried(self, task: asyncio.Task[None], seconds: float) -> bool:
-        """Wait for a task until told to hurry, then so many seconds more; whether it ended.
+    async def _unless_hurried(self, task: asyncio.Task[None], seconds: float) -> None:
+        """Wait for a task until told to hurry, then so many seconds more.
 
         Without the database it may never end.
         """
@@ -114,4 +120,3 @@ class Closing:
             self._claiming.link.cut()
             self._finishing.link.cut()
         task.cancel()
-        return bool(ended)

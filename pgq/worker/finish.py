@@ -65,7 +65,7 @@ class FinishLoop:
         return len(self._stuck)
 
     async def flushed(self) -> None:
-        """Wait until everything reported so far is written."""
+        """Wait until everything reported so far is written, or was refused by the database."""
         await self._clear.wait()
 
     async def run(self, worker_id: int) -> None:
@@ -88,7 +88,7 @@ class FinishLoop:
                 self._held.difference_update(job.lease for job, _ in done)
                 self._held.difference_update(job.lease for job, _ in settled)
                 self._held.update(job.lease for job, _ in self._stuck)
-            if not self._news.is_set() and not self._stuck:
+            if not self._news.is_set():
                 self._clear.set()
 
     async def _news_or_stuck(self) -> None:

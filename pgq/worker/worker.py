@@ -1,11 +1,12 @@
 """A worker from its start to its end: its loops, and what they tell one another."""
 
 import asyncio
+import contextlib
 import random
 
 from pgq.calls import Call
 from pgq.calls import workers as calls
-from pgq.errors import ConnectionLost, PgqError, Unavailable, WorkerDead
+from pgq.errors import Conflict, ConnectionLost, PgqError, Unavailable, WorkerDead
 from pgq.model import ClaimedJob, Verdict
 from pgq.runner import Backing
 from pgq.runner.interrupt import Interrupt, clock
@@ -13,7 +14,7 @@ from pgq.runner.verdict import describe, trace
 from pgq.worker import log
 from pgq.worker.board import Board
 from pgq.worker.claim import ClaimLoop
-from pgq.worker.closing import FAREWELL, Closing
+from pgq.worker.closing import FAREWELL, LAST_WORD, Closing
 from pgq.worker.crew import Crew, make_crew
 from pgq.worker.ending import Ending
 from pgq.worker.finish import FinishLoop
@@ -70,6 +71,7 @@ class Worker:
             self._crew.lanes,
             take=self._finishing.report,
             held=self._held,
+            refused=lambda: self._finishing.refused,
             poll=min(poll, DRAIN_POLL) if options.drain else poll,
             drain=options.drain,
         )
@@ -128,7 +130,7 @@ class Worker:
                 self._id = await asyncio.to_thread(
                     register, self._options, self._heartbeat, concurrency=self._crew.concurrency
                 )
-            except Unavailable as error:
+            except (Unavailable, Conflict) as error:
                 if not patient:
                     raise
                 if not said:
@@ -176,23 +178,29 @@ class Worker:
         self._ending.stop.set()
 
     async def _farewell(self) -> None:
-        await asyncio.to_thread(self._heartbeat.stop)
+        abandoned = self._ending.abandoned
+        patience = LAST_WORD if abandoned else FAREWELL
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await asyncio.to_thread(self._heartbeat.stop)
         # With outcomes unwritten it is better found dead: others give the jobs back within seconds.
         if not self._held:
-            await self._say_farewell()
+            await self._say_farewell(patience)
+        if abandoned:
+            return
         await self._claiming.link.close()
         await self._finishing.link.close()
         self._crew.close()
 
-    async def _say_farewell(self) -> None:
+    async def _say_farewell(self, patience: float) -> None:
         try:
-            async with asyncio.timeout(FAREWELL):
+            async with asyncio.timeout(patience):
                 try:
                     await self._finishing.link.run_once(calls.stop(self._id))
                 except ConnectionLost:  # perhaps long ago, and nobody looked
                     await self._finishing.link.run_once(calls.stop(self._id))
         except (PgqError, TimeoutError) as error:
-            reason = str(error) or f"no answer from the database for {FAREWELL:g} s"
+            reason = str(error) or f"no answer from the database for {patience:g} s"
             log.warning("farewell not written", worker=self._name, error=reason)
 
     def _report(self, job: ClaimedJob, verdict: Verdict) -> None:
