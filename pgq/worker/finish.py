@@ -46,6 +46,8 @@ class FinishLoop:
     def report(self, job: ClaimedJob, verdict: Verdict) -> None:
         """Take a verdict to write."""
         if isinstance(verdict, Done):
+            if verdict.note is not None:
+                _log(job, verdict)
             self._done.append((job, verdict))
         else:
             _log(job, verdict)
@@ -153,6 +155,8 @@ class FinishLoop:
         )
         try:
             await self._write_one(job, plain)
+            if isinstance(plain, Done):
+                _log(job, plain)
         except PgqError as error:
             # It must not stay `running` under a live worker, nor keep the others from being
             # written: tried again now and then.
@@ -189,7 +193,7 @@ def _log(job: ClaimedJob, verdict: Verdict) -> None:
             log.info("job cancelled", **facts, reason=reason)
         case HandedBack():
             log.info("job handed back", **facts)
-        case Done():
-            pass
+        case Done(note=note):
+            log.warning("job done without its result", **facts, note=note)
         case _:
             log.warning("job failed for good", **facts, attempt=attempt, error=verdict.error)

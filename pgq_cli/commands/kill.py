@@ -57,7 +57,7 @@ def kill(
         rows = do(
             conn, ids, force=force, wait=patience, dry_run=dry_run, waiting=_say_waiting(wait)
         )
-    console.emit_rows(Killed._fields, rows, output)
+    console.emit_rows(Killed._fields, rows, output, dry_run=dry_run)
     if dry_run:
         console.talk("pgq: a dry run: nothing was changed")
     elif any(row.outcome == "still running" for row in rows):
