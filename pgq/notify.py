@@ -53,7 +53,7 @@ class Listener:
             conn.execute(sql.SQL("listen {}").format(sql.Identifier(name)))
 
     def wait(self, seconds: float, waker: Waker) -> bool:
-        """Wait so long at most; whether a notification came. Ends early when interrupted.
+        """Wait so long at most; whether a notification came. Ends early when woken.
 
         Raises ConnectionLost when the connection broke.
         """
@@ -78,7 +78,7 @@ class Listener:
 
 
 def sleep(seconds: float, waker: Waker) -> None:
-    """Wait so long, or until interrupted."""
+    """Wait so long, or until woken."""
     _poll(seconds, waker.fileno())
 
 

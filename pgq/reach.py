@@ -4,14 +4,18 @@ It is asked without matching the text of an error: libpq's PQping tells a server
 that starts or is not there, and a plain socket tells a closed port from a network that is cut.
 """
 
+import contextlib
 import socket
 import struct
+import threading
 from enum import Enum
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import pq
 from psycopg.conninfo import conninfo_attempts, conninfo_to_dict, make_conninfo
+
+from pgq import db
 
 PATIENCE = 2
 """Seconds in which a host must answer."""
@@ -61,7 +65,7 @@ def _reach(attempt: dict[str, Any], known: Place | None) -> Reach:
     info = make_conninfo("", **attempt)
     match pq.PGconn.ping(info.encode()):
         case pq.Ping.OK:
-            return Reach.CLOSED if _lets_in(info) else Reach.REFUSED
+            return _enter(info)
         case pq.Ping.REJECT:  # it starts, or stops
             return Reach.CLOSED
         case pq.Ping.NO_RESPONSE:
@@ -70,13 +74,28 @@ def _reach(attempt: dict[str, Any], known: Place | None) -> Reach:
             return Reach.SILENT
 
 
-def _lets_in(info: str) -> bool:
-    """Whether one can log in there: then it is a standby, or has just come back."""
+def _enter(info: str) -> Reach:
+    """How far one gets where a server runs.
+
+    One that lets in is a standby, or has just come back; or it is a pooler, which lets in without a
+    server behind it: that says so, or, if only its way there is cut, does not answer.
+    """
+    cut = threading.Event()
     try:
-        psycopg.connect(info).close()
+        conn = psycopg.connect(info, autocommit=True)
     except psycopg.Error:
-        return False
-    return True
+        return Reach.REFUSED
+
+    def give_up() -> None:
+        cut.set()
+        db.cut(conn)
+
+    late = threading.Timer(PATIENCE, give_up)
+    late.start()
+    with contextlib.closing(conn), contextlib.suppress(psycopg.Error):
+        conn.execute("select")
+    late.cancel()
+    return Reach.SILENT if cut.is_set() else Reach.CLOSED
 
 
 def _place(attempt: dict[str, Any], known: Place | None) -> Place | None:

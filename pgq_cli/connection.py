@@ -41,7 +41,13 @@ def open_without_check(
 ) -> "psycopg.Connection[Any]":
     """A connection, for what works without our schema."""
     dsn = resolve(ctx, service=service, private=private)
-    return db.connect(dsn, application_name=f"pgq {ctx.info_name}")
+    from psycopg import IsolationLevel
+
+    conn = db.connect(dsn, application_name=f"pgq {ctx.info_name}")
+    # Whatever the database or the role has as a default: what waits for a row that a worker changes
+    # goes on with what is there then.
+    conn.isolation_level = IsolationLevel.READ_COMMITTED
+    return conn
 
 
 def resolve(ctx: typer.Context, *, service: bool = False, private: bool | None = None) -> str:

@@ -88,7 +88,7 @@ def write_by_lines() -> None:
 
 def flush() -> None:
     """Hand over what was written; this is where a reader that went away is noticed."""
-    if sys.stdout is not None:
+    if not getattr(sys.stdout, "closed", True):  # None, and whatever a handler has put in its place
         sys.stdout.flush()
 
 

@@ -10,7 +10,7 @@ import psycopg
 from pgq import db
 from pgq.admin import batches
 from pgq.admin.actor import actor
-from pgq.admin.proof import name, seconds
+from pgq.admin.proof import may_run, name, seconds
 from pgq.calls import Call, Rows
 
 SHORTEST, LONGEST = 0.1, 1.0
@@ -25,7 +25,7 @@ class Killed(NamedTuple):
     """killed; cancelled (it did not run); already done, failed or cancelled; requeued (somebody
     else did, meanwhile); requested; still running; or not found."""
     reason: str | None
-    """What ended it, or who runs it still."""
+    """What ended it, or who runs it still, or may."""
 
     @property
     def ok(self) -> bool:
@@ -52,6 +52,7 @@ class _Ending(NamedTuple):
     host: str | None
     pid: int | None
     beat_age: timedelta | None
+    trouble: str | None
 
     @property
     def awaited(self) -> bool:
@@ -79,14 +80,11 @@ def kill(
         return Call("kill_jobs", params, lambda rows: [_Answer._make(row) for row in rows])
 
     answers = batches.run(conn, ids, call, dry_run=dry_run)
-    taken = [answer.id for answer in answers if answer.worker_id and answer.outcome == "cancelled"]
     told = [answer.id for answer in answers if answer.outcome == "requested"]
     endings: dict[int, _Ending] = {}
-    if not dry_run:
-        endings = {ending.id: ending for ending in _look(conn, taken)}
-        if wait and told:
-            waiting(len(told))
-            endings |= _await(conn, told, wait)
+    if wait and told and not dry_run:
+        waiting(len(told))
+        endings = _await(conn, told, wait)
     return [_result(answer, endings.get(answer.id)) for answer in answers]
 
 
@@ -118,6 +116,8 @@ def _read(rows: Rows) -> list[_Ending]:
 def _result(answer: _Answer, ending: _Ending | None) -> Killed:
     """What to say of a job: by the answer, and by what was seen of it last."""
     match ending:
+        case None if answer.outcome == "cancelled" and answer.worker_id is not None:
+            return Killed(answer.id, "killed", may_run(answer.worker_id))
         case None:
             return Killed(answer.id, answer.outcome, None)
         case _Ending(status="cancelled"):
@@ -131,8 +131,9 @@ def _result(answer: _Answer, ending: _Ending | None) -> Killed:
 
 
 def _runs(ending: _Ending) -> str:
-    """Who runs a job, and when that was heard of last."""
+    """Who runs a job, when that was heard of last, and what is wrong with it."""
     who = name(ending.worker_id, ending.host, ending.pid)
     if ending.beat_age is None:
         return f"{who} is unknown"
-    return f"{who} beat {seconds(ending.beat_age)} ago"
+    beat = f"{who} beat {seconds(ending.beat_age)} ago"
+    return f"{beat}: {ending.trouble}" if ending.trouble else beat

@@ -65,6 +65,11 @@ def name(worker_id: int | None, host: str | None, pid: int | None) -> str:
     return f"w-{worker_id}" + (f" ({host}, pid {pid})" if host else "")
 
 
+def may_run(worker_id: int) -> str:
+    """Of a job that was taken from a live worker."""
+    return f"{name(worker_id, None, None)} may still run it"
+
+
 def seconds(value: timedelta) -> str:
     """A duration for people, without parts of a second from 10 seconds on."""
     exact = value.total_seconds()

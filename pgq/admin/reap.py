@@ -123,8 +123,10 @@ def reap(
 
     Where a worker seems dead, all are watched for 5 seconds first; `waiting` is called before. Who
     falls silent meanwhile is left to the next reap. A dry run takes the first batch and gives it
-    back: nothing is changed.
+    back: nothing is changed. The connection is in no transaction, and begins its own from now on
+    at READ COMMITTED, whatever the database has as a default.
     """
+    conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     reaping, watch = Reaping(), Watch()
     look = _watch(conn, watch, waiting)
     began_at = look.at
@@ -157,7 +159,9 @@ def _batch(
     dry_run: bool,
 ) -> bool:
     """Give back some jobs; whether there may be more."""
-    call = calls.reap_by_hand(limit=LIMIT, seen_at=seen_at, began_at=began_at, actor=actor())
+    call = calls.reap_by_hand(
+        limit=LIMIT, seen_at=seen_at, began_at=began_at, actor=actor(), rehearsal=dry_run
+    )
     with db.driver_errors(), conn.transaction(force_rollback=dry_run):
         jobs = db.run(conn, call)
         owners = {job.worker_id for job in jobs if job.worker_id is not None}

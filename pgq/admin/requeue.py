@@ -7,16 +7,19 @@ import psycopg
 
 from pgq.admin import batches
 from pgq.admin.actor import actor
+from pgq.admin.proof import may_run, name
 from pgq.calls import Call, Rows
 
 
 class Requeued(NamedTuple):
-    """What became of one job; the fields are the columns of requeue_jobs.sql."""
+    """What became of one job."""
 
     id: int
     outcome: str
     holder: int | None
     """The unfinished job that has the unique key."""
+    reason: str | None
+    """The live worker that runs it, or that may still run what force took from it."""
 
     @property
     def ok(self) -> bool:
@@ -45,4 +48,13 @@ def requeue(
 
 
 def _read(rows: Rows) -> list[Requeued]:
-    return [Requeued._make(row) for row in rows]
+    return [
+        Requeued(job_id, outcome, holder, worker_id and _who(worker_id, outcome))
+        for job_id, outcome, holder, worker_id in rows
+    ]
+
+
+def _who(worker_id: int, outcome: str) -> str:
+    if outcome == "running":
+        return f"{name(worker_id, None, None)} runs it"
+    return may_run(worker_id)

@@ -118,10 +118,19 @@ def watch() -> Call[Look]:
 
 
 def reap_by_hand(
-    *, limit: int, seen_at: datetime, began_at: datetime, actor: str
+    *, limit: int, seen_at: datetime, began_at: datetime, actor: str, rehearsal: bool
 ) -> Call[list[Reaped]]:
-    """Reap as an operator, who saw the database's clock at `seen_at` last."""
-    params = {"limit": limit, "seen_at": seen_at, "began_at": began_at, "actor": actor}
+    """Reap as an operator, who saw the database's clock at `seen_at` last.
+
+    `rehearsal`: the caller undoes it.
+    """
+    params = {
+        "limit": limit,
+        "seen_at": seen_at,
+        "began_at": began_at,
+        "actor": actor,
+        "rehearsal": rehearsal,
+    }
     return Call("reap_by_hand", params, _read_reaped)
 
 

@@ -43,6 +43,15 @@ class Runner(Protocol):
     def ask(self, cause: Interrupt, wanted: Wanted | None = None) -> None:
         """Ask the running jobs that are wanted, or all, to end."""
 
+    def ask_ahead(self, cause: Interrupt, wanted: Wanted) -> None:
+        """Ask those of them that hear it without the event loop, which a handler may block.
+
+        From any thread; ask() asks all of them.
+        """
+
+    def blocking(self) -> ClaimedJob | None:
+        """The job whose handler has the event loop at this moment; from any thread."""
+
     def tick(self, now: float) -> None:
         """Ask the jobs whose timeout has passed; go on with those that were asked and still run.
 

@@ -74,8 +74,9 @@ class _Running:
     def ask(self) -> None:
         """Called by the listening thread."""
         self.cancelled.set()
-        if self._task is not None:
-            loop, task = self._task
+        attended = self._task  # read once: the handler may end just now
+        if attended is not None:
+            loop, task = attended
             with contextlib.suppress(RuntimeError):  # the loop has just been closed
                 loop.call_soon_threadsafe(task.cancel)
 
@@ -130,6 +131,7 @@ class Child:
         self._telling = True
         fork.end_if_child()
         self._current = None
+        signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm that it left would strike the next job
         _flush()
         self._send(Answer(work.job.lease, verdict, gave_up, _memory()))
         self._telling = False

@@ -48,6 +48,7 @@ class CoroutineRunner:
         self._running: dict[int, Running] = {}
         """By lease: a job that an operator took back by force may come again beside itself."""
         self._slots: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
         # Handlers must not see what another one set in a context variable.
         self._context = contextvars.copy_context()
 
@@ -80,6 +81,17 @@ class CoroutineRunner:
                 stop = Stop()
                 stop.ask(cause, now)
                 self._report(job, interrupted(job, stop), 0.0)
+
+    def ask_ahead(self, cause: Interrupt, wanted: Wanted) -> None:
+        pass
+
+    def blocking(self) -> ClaimedJob | None:
+        task = asyncio.current_task(self._loop)
+        if task is None:
+            return None
+        of_task = (running for running in list(self._running.values()) if running.task is task)
+        running = next(of_task, None)
+        return None if running is None else running.job
 
     def tick(self, now: float) -> None:
         for running in list(self._running.values()):

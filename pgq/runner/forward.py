@@ -32,16 +32,18 @@ class Forwarder(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send it; a record that cannot be written never breaks a handler."""
-        self._forward(
-            Logged(
+        try:
+            logged = Logged(
                 lease=self._lease,
-                logger=record.name,
-                level=record.levelno,
-                created=record.created,
+                logger=str(record.name),
+                level=int(record.levelno),
+                created=float(record.created),
                 message=message(record, MAX_TRACEBACK),
                 traceback=traceback(record, MAX_TRACEBACK),
             )
-        )
+        except Exception:  # noqa: BLE001 - a record may hold anything
+            return
+        self._forward(logged)
 
 
 def log_level() -> int:

@@ -38,12 +38,7 @@ class GroupRunner(ThreadRunner):
         self._keeper = keeper
         self._sweep = sweep
 
-    def tick(self, now: float) -> None:
-        for running in self._held.values():
-            # Not the runner's deadline: a job's time begins with its handler, after an import.
-            deadline = running.stop.deadline
-            if deadline is not None and deadline <= now:
-                running.ask(Interrupt.TIMEOUT, now)
+    def tick(self, now: float) -> None:  # noqa: ARG002 - the threads keep the time of their jobs
         self._keeper.check()
         if self._sweep is not None:
             self._sweep()
@@ -72,8 +67,12 @@ class Attempt:
         self._stop.deadline = deadline(self._job, clock())
 
     def _press(self) -> None:
-        """Take the rungs that are due."""
-        for rung in self._climb.due(self._ladder, clock()):
+        """Ask it if its timeout has passed, and take the rungs that are due."""
+        now = clock()
+        # Not the runner's deadline: a job's time begins with its handler, after an import.
+        if self._stop.deadline is not None and self._stop.deadline <= now:
+            self._stop.ask(Interrupt.TIMEOUT, now)
+        for rung in self._climb.due(self._ladder, now):
             match rung:
                 case Rung.FLAG:
                     self._set_flag()

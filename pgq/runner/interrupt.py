@@ -2,7 +2,7 @@
 
 import time
 from enum import IntEnum
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from pgq.model import Cancelled, ClaimedJob, Failed, HandedBack, Verdict
@@ -34,6 +34,10 @@ class Interrupt(IntEnum):
     """Others run it, or soon will: it must end now."""
 
 
+_asking = Lock()
+"""One for all: a lock for each job would cost more than the few that are ever asked."""
+
+
 class Stop:
     """The wish that one running job ends: nobody's yet, then one that can only grow stronger."""
 
@@ -62,13 +66,14 @@ class Stop:
         return self._event
 
     def ask(self, cause: Interrupt, now: float) -> bool:
-        """Ask for it; whether this was stronger than what was asked before."""
-        if self.cause is not None and self.cause >= cause:
-            return False
-        self.first = self.first or cause
-        # In this order: another thread that sees the cause reckons with the time.
-        self.asked_at = now
-        self.cause = cause
+        """Ask for it, from any thread; whether this was stronger than what was asked before."""
+        with _asking:  # else a weaker wish that comes at the same time could take its place
+            if self.cause is not None and self.cause >= cause:
+                return False
+            self.first = self.first or cause
+            # In this order: another thread that sees the cause reckons with the time.
+            self.asked_at = now
+            self.cause = cause
         if self._event is not None:
             self._event.set()
         return True

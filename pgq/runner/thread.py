@@ -33,6 +33,8 @@ class Perform(Protocol):
 
 STUBBORN = "does not stop: a thread cannot be stopped, and keeps its slot until it ends"
 
+SHORT = "waits: the system gives no more threads (ulimit -u, or TasksMax of systemd)"
+
 
 class ThreadRunner:
     """A Runner whose jobs block a thread each."""
@@ -61,6 +63,8 @@ class ThreadRunner:
         """
         self._ended: deque[tuple[ClaimedJob, Verdict, float]] = deque()
         self._threads = 0
+        self._short = False
+        """Whether the system gave no thread when one was last wanted."""
         self._delivering = False
 
     @property
@@ -75,11 +79,24 @@ class ThreadRunner:
         for job in jobs:
             self._held[job.lease] = running = Running(job)
             self._waiting.put(running)
-        while self._threads < min(self.capacity, len(self._held)):
+            self._staff(job)
+
+    def _staff(self, job: ClaimedJob) -> None:
+        """Start a thread if there are less than jobs."""
+        if self._threads >= min(self.capacity, len(self._held)):
+            return
+        name = f"pgq-job-{self._threads + 1}"
+        # A daemon, so that a handler that never ends cannot keep the process alive.
+        thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # a thread that there is takes the job, or it is handed back soon
+            if not self._short:
+                self._backing.complain(job, SHORT)
+            self._short = True
+        else:
             self._threads += 1
-            name = f"pgq-job-{self._threads}"
-            # A daemon, so that a handler that never ends cannot keep the process alive.
-            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            self._short = False
 
     def withdraw(self) -> list[ClaimedJob]:
         waiting = self._take_waiting()
@@ -94,6 +111,15 @@ class ThreadRunner:
             if wanted is None or wanted(running.job):
                 running.ask(cause, now)
                 self._press(running, now)
+
+    def ask_ahead(self, cause: Interrupt, wanted: Wanted) -> None:
+        now = clock()
+        for running in list(self._held.values()):  # a copy: the loop's thread goes on meanwhile
+            if wanted(running.job):
+                running.ask(cause, now)
+
+    def blocking(self) -> None:
+        return None
 
     def tick(self, now: float) -> None:
         for running in self._held.values():

@@ -3,6 +3,7 @@
 import traceback
 from dataclasses import replace
 from datetime import timedelta
+from types import CoroutineType
 from typing import Any
 
 from pgq.errors import PayloadError
@@ -22,17 +23,25 @@ MAX_TRACEBACK = 20_000
 
 DONE = Done()
 
+UNAWAITED = (
+    "it returned a coroutine that nobody awaits, so its work is not done: make the handler an "
+    "`async def`, and so what decorates it"
+)
+
 
 def returned(value: Any) -> Verdict:
     """What a handler's return value means: a snooze, or done with a result.
 
     The work is done whatever the result is: one that cannot be kept is dropped with a note, since
-    to run the job again would repeat its side effects.
+    to run the job again would repeat its side effects. But a coroutine is work that has not begun.
     """
     if value is None:
         return DONE
     if isinstance(value, Snooze):
         return Snoozed(value.delay)
+    if isinstance(value, CoroutineType):
+        value.close()
+        return Buried(UNAWAITED)
     try:
         text = dump_json(value, what="result")
     except PayloadError as error:

@@ -8,7 +8,7 @@ steady work, since each change is a write.
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pgq.calls import Call
 from pgq.calls import jobs as calls
@@ -40,14 +40,19 @@ class ClaimLoop:
         *,
         take: Take,
         held: set[int],
+        refused: Callable[[], int],
         poll: float,
         drain: bool,
     ) -> None:
-        """`held`: leases of the jobs this process knows of, until their end is written."""
+        """`held`: leases of the jobs this process knows of, until their end is written.
+
+        `refused`: for how many of them the database refuses that.
+        """
         self.link = link
         self._lanes = lanes
         self._take = take
         self._held = held
+        self._refused = refused
         self._poll = poll
         self._drain = drain
         self._worker_id = 0
@@ -106,7 +111,7 @@ class ClaimLoop:
                 continue
             # While one lane is busy, another that gave nothing is looked at now and then.
             busy = lanes if woken or again else [lane for lane in lanes if not lane.rests(clock())]
-            quiet = not self._held  # before the look: what ends during it may have enqueued more
+            quiet = self._all_ended  # before the look: what ends during it may have enqueued more
             found, filled = await self._look(busy or lanes, woken=woken)
             again = not found and 0 < len(busy) < len(lanes)
             if again:
@@ -241,9 +246,14 @@ class ClaimLoop:
             return False
         return True
 
+    @property
+    def _all_ended(self) -> bool:
+        """Whether nothing is held whose end can be written."""
+        return len(self._held) <= self._refused()
+
     def _note_drained(self) -> None:
         """For --drain: all is done if full looks found nothing, and nothing is held."""
-        if not self._drain or self._held:
+        if not self._drain or not self._all_ended:
             return
         if all(lane.empty for lane in self._lanes):
             self.drained.set()

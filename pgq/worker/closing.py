@@ -1,6 +1,7 @@
 """The end of a worker: it claims no more, lets jobs end, and writes what became of them."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
 from pgq.model import HandedBack
@@ -20,6 +21,9 @@ LAST_CLAIM = 2.0
 
 FAREWELL = 10.0
 """Seconds for the last writes of a worker that was told to hurry."""
+
+LAST_WORD = 0.5
+"""The same, while jobs run on that were handed back: only the end of the process ends them."""
 
 
 class Closing:
@@ -50,42 +54,48 @@ class Closing:
         late: asyncio.TimerHandle | None = None
         if self._grace is not None:
             loop = asyncio.get_running_loop()
-            late = loop.call_later(self._grace.total_seconds(), self._ending.lose_patience)
+            late = loop.call_later(self._grace.total_seconds(), self._end_grace)
         if self._crew.busy:
             await self._unless_hurried(claimer, LAST_CLAIM)
         else:  # the claim under way is all there is to wait for
             await asyncio.wait({claimer}, timeout=FAREWELL)
             claimer.cancel()
         self.withdraw()
-        await self._let_end(late)
+        await self._let_end()
         flushed = asyncio.create_task(self._finishing.flushed())
-        if not await self._unless_hurried(flushed, FAREWELL):
+        await self._unless_hurried(flushed, FAREWELL)
+        if self._finishing.unwritten:
             log.error("outcomes not written; these jobs run again", jobs=self._finishing.unwritten)
+        if self._finishing.refused:
+            self._ending.fail()
         if late is not None:
             late.cancel()
+
+    def _end_grace(self) -> None:
+        what = "handing running jobs back" if self._crew.busy else "ending"
+        log.info(f"the grace is over: {what}")
+        self._ending.lose_patience()
 
     def withdraw(self) -> None:
         """Hand back what has not started."""
         for job in self._crew.withdraw():
             self._finishing.report(job, HandedBack())
 
-    async def _let_end(self, late: asyncio.TimerHandle | None) -> None:
-        ending = self._ending
-        if not await self._idle():
+    async def _let_end(self) -> None:
+        hurry = self._ending.hurry
+        if not await self._idle(hurry.is_set):
             self._crew.ask(Interrupt.HAND_BACK)
-            if late is not None:  # it is not to cut the time to stop short
-                late.cancel()
-            ending.hurry.clear()
-            if not await self._idle(STOPPING):
+            # Whoever says hurry now says nothing new: what can be ended is handed back when it is.
+            until = clock() + STOPPING
+            if not await self._idle(lambda: clock() >= until):
                 self._abandon()
-        if ending.urgent:
-            ending.hurry.set()
+        if self._ending.urgent:
+            hurry.set()
 
-    async def _idle(self, seconds: float | None = None) -> bool:
-        """Wait until nothing runs: false when the time is over, or told to hurry."""
-        until = None if seconds is None else clock() + seconds
+    async def _idle(self, given_up: Callable[[], bool]) -> bool:
+        """Wait until nothing runs, or it is given up; whether nothing runs."""
         while self._crew.busy:
-            if self._ending.hurry.is_set() or (until is not None and clock() >= until):
+            if given_up():
                 return False
             await asyncio.sleep(0.02)
         return True
@@ -95,9 +105,10 @@ class Closing:
         for job in self._crew.started():
             log.warning("handed back while it still ran", job=job.id, kind=job.kind)
             self._finishing.report(job, HandedBack())
+            self._ending.abandoned = True
 
-    async def _unless_hurried(self, task: asyncio.Task[None], seconds: float) -> bool:
-        """Wait for a task until told to hurry, then so many seconds more; whether it ended.
+    async def _unless_hurried(self, task: asyncio.Task[None], seconds: float) -> None:
+        """Wait for a task until told to hurry, then so many seconds more.
 
         Without the database it may never end.
         """
@@ -109,4 +120,3 @@ class Closing:
             self._claiming.link.cut()
             self._finishing.link.cut()
         task.cancel()
-        return bool(ended)

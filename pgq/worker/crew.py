@@ -48,6 +48,16 @@ class Crew:
         for lane in self.lanes:
             lane.runner.ask(cause, wanted)
 
+    def ask_ahead(self, cause: Interrupt, wanted: Wanted) -> None:
+        """Ask those of them that hear it without the event loop; from any thread."""
+        for lane in self.lanes:
+            lane.runner.ask_ahead(cause, wanted)
+
+    def blocking(self) -> ClaimedJob | None:
+        """The job whose handler has the event loop, as far as it can be told; from any thread."""
+        jobs = (lane.runner.blocking() for lane in self.lanes)
+        return next((job for job in jobs if job is not None), None)
+
     def withdraw(self) -> list[ClaimedJob]:
         """Take back the jobs that have not started."""
         return [job for lane in self.lanes for job in lane.runner.withdraw()]

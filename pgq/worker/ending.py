@@ -14,6 +14,10 @@ from pgq.worker import log, supervisor
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def _wake(*_: object) -> None:
+    """Let a signal be: a thread hears of it by the wakeup descriptor."""
+
+
 class Ending:
     """What a worker's process was told; made inside its event loop.
 
@@ -28,8 +32,12 @@ class Ending:
         self.exit_code = 0
         self.urgent = False
         """Whether the last writes too may take only a while."""
+        self.abandoned = False
+        """Whether jobs were handed back that still run: they end with the process, at once."""
         self._signals = 0
         self._hung_up = False
+        self._heard: Sequence[int] = ()
+        self._wakeup = -1
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
@@ -38,7 +46,7 @@ class Ending:
         A thread hears them: the main thread may be blocked by a handler for long.
         """
         before = {number: signal.getsignal(number) for number in (*SIGNALS, signal.SIGCHLD)}
-        heard = [
+        self._heard = heard = [
             number
             for number in SIGNALS
             if number != signal.SIGHUP or before[number] is not signal.SIG_IGN
@@ -46,9 +54,9 @@ class Ending:
         told, telling = socket.socketpair()
         telling.settimeout(0)
         fork.own(telling.fileno())  # what a forked child is told is not for us
-        earlier = signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
-        for number in heard:
-            signal.signal(number, lambda *_: None)
+        self._wakeup = telling.fileno()
+        earlier = signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
+        self.insist()
         # Whoever started us may have ignored it, and that is inherited: then no exit code of a
         # command or process could be had.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -67,6 +75,16 @@ class Ending:
             telling.close()
             thread.join()
             told.close()
+
+    def insist(self) -> None:
+        """Hear the signals again if a handler on the event loop has taken them for itself.
+
+        The loop's own add_signal_handler() does, and would leave a worker that cannot be stopped.
+        """
+        signal.set_wakeup_fd(self._wakeup, warn_on_full_buffer=False)
+        for number in self._heard:
+            if signal.getsignal(number) is not _wake:
+                signal.signal(number, _wake)
 
     def _hear(self, told: socket.socket, wanted: Sequence[int]) -> None:
         while numbers := told.recv(100):

@@ -5,6 +5,7 @@ A lone verdict is written at once; while one batch is being written the next one
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from pgq.calls import jobs as calls
 from pgq.calls.jobs import Finished, Settled
@@ -41,13 +42,11 @@ class FinishLoop:
         self._news = asyncio.Event()
         self._clear = asyncio.Event()
         self._clear.set()
-        self.counts = {"done": 0, "not_done": 0, "lost": 0}
+        self.counts = {"done": 0, "attempts_not_done": 0, "leases_lost": 0}
 
     def report(self, job: ClaimedJob, verdict: Verdict) -> None:
         """Take a verdict to write."""
         if isinstance(verdict, Done):
-            if verdict.note is not None:
-                _log(job, verdict)
             self._done.append((job, verdict))
         else:
             _log(job, verdict)
@@ -67,7 +66,7 @@ class FinishLoop:
         return len(self._stuck)
 
     async def flushed(self) -> None:
-        """Wait until everything reported so far is written."""
+        """Wait until everything reported so far is written, or was refused by the database."""
         await self._clear.wait()
 
     async def run(self, worker_id: int) -> None:
@@ -90,7 +89,7 @@ class FinishLoop:
                 self._held.difference_update(job.lease for job, _ in done)
                 self._held.difference_update(job.lease for job, _ in settled)
                 self._held.update(job.lease for job, _ in self._stuck)
-            if not self._news.is_set() and not self._stuck:
+            if not self._news.is_set():
                 self._clear.set()
 
     async def _news_or_stuck(self) -> None:
@@ -116,6 +115,7 @@ class FinishLoop:
             return
         self.counts["done"] += len(done) - len(lost)
         self._note_lost(lost)
+        _log_written(done, lost)
 
     async def _write_settled(self, settled: list[Settled]) -> None:
         try:
@@ -124,8 +124,9 @@ class FinishLoop:
             log.error("batch refused", jobs=len(settled), error=str(error))
             await self._one_by_one(settled)
             return
-        self.counts["not_done"] += len(settled) - len(lost)
+        self.counts["attempts_not_done"] += len(settled) - len(lost)
         self._note_lost(lost)
+        _log_written(settled, lost)
 
     async def _one_by_one(self, batch: Sequence[tuple[ClaimedJob, Verdict]]) -> None:
         """Write each job by itself: the database refused a batch, and one of it may be why."""
@@ -140,8 +141,9 @@ class FinishLoop:
             lost = await self.link.run(calls.finish(self._worker_id, [(job, verdict)]))
         else:
             lost = await self.link.run(calls.settle(self._worker_id, [(job, verdict)]))
+        _log_written([(job, verdict)], lost)
         if not lost:
-            self.counts["done" if isinstance(verdict, Done) else "not_done"] += 1
+            self.counts["done" if isinstance(verdict, Done) else "attempts_not_done"] += 1
         self._held.discard(job.lease)
         self._note_lost(lost)
 
@@ -155,8 +157,6 @@ class FinishLoop:
         )
         try:
             await self._write_one(job, plain)
-            if isinstance(plain, Done):
-                _log(job, plain)
         except PgqError as error:
             # It must not stay `running` under a live worker, nor keep the others from being
             # written: tried again now and then.
@@ -165,7 +165,7 @@ class FinishLoop:
             self._again_at = clock() + STUCK
 
     def _note_lost(self, lost: list[int]) -> None:
-        self.counts["lost"] += len(lost)
+        self.counts["leases_lost"] += len(lost)
         for job_id in lost:
             log.info("lease lost", job=job_id)
 
@@ -181,8 +181,21 @@ def _cut(done: list[Finished]) -> tuple[list[Finished], list[Finished]]:
     return done[:BATCH], done[BATCH:]
 
 
+def _log_written(batch: Sequence[tuple[ClaimedJob, Verdict]], lost: list[int]) -> None:
+    for job, verdict in batch:
+        match verdict:
+            case HandedBack() if job.id not in lost:
+                log.info("job handed back", **_facts(job))
+            case Done(note=str(note)) if job.id not in lost:
+                log.warning("job done without its result", **_facts(job), note=note)
+
+
+def _facts(job: ClaimedJob) -> dict[str, Any]:
+    return {"job": job.id, "kind": job.kind, "queue": job.queue}
+
+
 def _log(job: ClaimedJob, verdict: Verdict) -> None:
-    facts = {"job": job.id, "kind": job.kind, "queue": job.queue}
+    facts = _facts(job)
     attempt = f"{job.attempts}/{job.max_attempts}"
     match verdict:
         case Failed(error) if job.attempts < job.max_attempts:
@@ -191,9 +204,7 @@ def _log(job: ClaimedJob, verdict: Verdict) -> None:
             log.info("job snoozed", **facts, delay=delay.total_seconds())
         case Cancelled(reason):
             log.info("job cancelled", **facts, reason=reason)
-        case HandedBack():
-            log.info("job handed back", **facts)
-        case Done(note=note):
-            log.warning("job done without its result", **facts, note=note)
+        case HandedBack() | Done():  # said when it is so: others may have the job by now
+            pass
         case _:
             log.warning("job failed for good", **facts, attempt=attempt, error=verdict.error)

@@ -50,6 +50,11 @@ class Link:
         self._asked_at: float | None = None
         self._said = False
 
+    @property
+    def said(self) -> bool:
+        """Whether the log says already that the connection is lost."""
+        return self._said
+
     def trouble(self, now: float) -> tuple[float, str] | None:
         """For how many seconds it has not worked now, and why; None if it works."""
         failing, asked_at = self._failing, self._asked_at

@@ -22,7 +22,8 @@ LEVELS = ("debug", "info", "warning", "error")
 LONGEST = 20_000
 """How many characters of one message, or one traceback, of the application's are written."""
 
-logger = logging.getLogger("pgq.worker")
+# Known to nobody: logging.config would disable it, and with it all that the worker has to say.
+logger = logging.Logger("pgq.worker")
 _writer: Writer | None = None
 
 

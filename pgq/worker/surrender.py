@@ -48,7 +48,13 @@ class Surrender:
         told = frozenset(job.lease for job in self._crew.started())
         self._running.update(told)
         self._crew.ask(Interrupt.LOST)
-        self._loop.call_later(LET_GO, self._check, told)
+        # Not by the event loop: a handler may block it while it cleans up.
+        check = threading.Timer(LET_GO, self._check, [told])
+        check.daemon = True
+        try:
+            check.start()
+        except RuntimeError:  # no thread can be had now
+            self._loop.call_later(LET_GO, self._check, told)
 
     def _check(self, told: frozenset[int]) -> None:
         left = self._running & told

@@ -1,13 +1,16 @@
 """`pgq kill`: jobs made to end by an operator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pgq_cli.options import DryRun, JobIds, OutputOption, duration, new_app
 from pgq_cli.render import Output
+
+if TYPE_CHECKING:
+    from pgq.admin.kill import Killed
 
 app = new_app()
 
@@ -58,13 +61,20 @@ def kill(
             conn, ids, force=force, wait=patience, dry_run=dry_run, waiting=_say_waiting(wait)
         )
     console.emit_rows(Killed._fields, rows, output, dry_run=dry_run)
+    _conclude(rows, dry_run=dry_run)
+
+
+def _conclude(rows: "Sequence[Killed]", *, dry_run: bool) -> None:
+    """Say what else there is to say; end with 1 where a job did not end, or ended otherwise."""
+    from pgq_cli import console
+
     if dry_run:
         console.talk("pgq: a dry run: nothing was changed")
     elif any(row.outcome == "still running" for row in rows):
         console.talk(
             "pgq: what still runs cannot be stopped (a thread, an async handler that goes on), or "
-            "its worker does not answer (pgq workers): it may end yet; --force frees the job while "
-            "its handler goes on"
+            "its worker does not answer, or cannot tell of its end while its event loop is blocked "
+            "(pgq workers): it may end yet; --force frees the job while its handler goes on"
         )
     if not all(row.ok for row in rows):
         raise typer.Exit(1)

@@ -193,7 +193,10 @@ def _run(ctx: typer.Context, options: "Options", *, private: bool) -> int:
     from dataclasses import replace
 
     from pgq.worker import run
+    from pgq.worker.leaving import bound_exit
     from pgq_cli import connection, console
 
     console.write_by_lines()  # what handlers print
-    return run(replace(options, dsn=connection.resolve(ctx, service=True, private=private)))
+    code = run(replace(options, dsn=connection.resolve(ctx, service=True, private=private)))
+    bound_exit(code)
+    return code

@@ -36,9 +36,15 @@ begin
         for update of w skip locked
     loop
         if v_worker.overdue or pg_try_advisory_xact_lock(v_worker.lock_key) then
-            update pgq.workers as w
-            set died_at = now(), waiting = false
-            where w.id = v_worker.id and w.beat_at < now() - interval '4 seconds';
+            begin
+                update pgq.workers as w
+                set died_at = now(), waiting = false
+                where w.id = v_worker.id and w.beat_at < now() - interval '4 seconds';
+            exception
+                -- The application's own trigger or constraint: the other dead ones are found all the same.
+                when raise_exception or integrity_constraint_violation or data_exception then
+                    raise warning 'worker % could not be marked dead: %', v_worker.id, sqlerrm;
+            end;
         end if;
     end loop;
 end

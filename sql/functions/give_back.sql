@@ -4,10 +4,11 @@
 -- backoff after later ones; it fails when its attempts are used up, and is cancelled if it was
 -- asked to be. It forgets its worker, so that a late finish is told that its lease was lost. The
 -- sessions of the lost attempt (they bear its name, see ClaimedJob.application_name) are ended.
--- Takes: the ids. Returns: a row a job.
+-- Takes: the ids; and whether all will be undone: then no session is ended, which cannot be.
+-- Returns: a row a job.
 -- Locks: the throughput rows of this backend's slot. Relies on: jobs_pkey, workers_pkey,
 -- workers_living.
-create or replace function pgq.give_back(p_ids bigint[])
+create or replace function pgq.give_back(p_ids bigint[], p_rehearsal boolean)
 returns table (job_id bigint, queue text, kind text, worker_id bigint, status text)
 language plpgsql
 set search_path = ''
@@ -63,7 +64,8 @@ begin
     silenced as materialized (
         select pg_catalog.pg_terminate_backend(a.pid)
         from pg_catalog.pg_stat_activity as a
-        where a.application_name in (
+        where not p_rehearsal
+            and a.application_name in (
                 select 'pgq-job-' || c.id || '-' || lpad(to_hex(c.lease), 16, '0') from changed as c
             )
             and a.datname = pg_catalog.current_database()

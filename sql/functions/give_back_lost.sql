@@ -1,7 +1,7 @@
 -- Gives back running jobs whose worker is marked dead, has stopped, or is unknown. Only reaps call
 -- this.
 -- Takes: how many at most; and which of the jobs that the database refused to give back are tried
--- again: those refused before this instant.
+-- again: those refused before this instant; and whether the caller will undo it all.
 -- Returns: a row a job, with what became of it. One that the database refuses to change (a trigger
 -- or a constraint of the application, a payload beyond a lowered limit, a damaged row) stays
 -- running, and comes with the error: it is noted in pgq.refusals, so that it neither undoes the
@@ -14,8 +14,9 @@
 -- the workers as they were, and that worker be taken for unknown.
 -- Relies on: jobs_running, in its order (to want the order of id would be an invitation to walk
 -- jobs_pkey over every finished job), then jobs_pkey; workers_living, since the dead may be many.
-create or replace function pgq.give_back_lost(p_limit integer, p_refused_before timestamptz)
-returns table (
+create or replace function pgq.give_back_lost(
+    p_limit integer, p_refused_before timestamptz, p_rehearsal boolean default false
+) returns table (
     job_id bigint, queue text, kind text, worker_id bigint, status text, error text
 )
 language plpgsql
@@ -53,8 +54,10 @@ begin
         limit p_limit
         for update of j skip locked
     );
+    -- What the application checks at commit would undo all; checked now, it is one row's refusal.
+    set constraints all immediate;
     begin
-        return query select g.*, null::text from pgq.give_back(v_ids) as g;
+        return query select g.*, null::text from pgq.give_back(v_ids, p_rehearsal) as g;
         return;
     exception
         when others then
@@ -65,7 +68,7 @@ begin
     end;
     foreach job_id in array v_ids loop
         begin
-            return query select g.*, null::text from pgq.give_back(array[job_id]) as g;
+            return query select g.*, null::text from pgq.give_back(array[job_id], p_rehearsal) as g;
         exception
             when others then
                 if left(sqlstate, 2) in ('40', '53', '55', '57', '58') then

@@ -3,10 +3,11 @@
 -- the worker drains; what of it cannot do its work now (null: nothing).
 -- Returns one row: alive (false: it was declared dead, its jobs are given to others, and it must
 -- stop them), cancelled and killed (ids of its running jobs that were asked to end, and that are to
--- be made to), overdue (a worker has been silent for 4 seconds: call pgq.reap), reap_in (the seconds
--- until that is so of the next silent one; null: none), forgiven (how long its own silence would be
--- forgiven if it held no lock; null: not known now). A live worker beats every 2 seconds; one that is silent for longer
--- is looked at again exactly when its 4 seconds are over, so that its jobs run again within 5.
+-- be made to), overdue (a worker has been silent for 4 seconds: call pgq.reap), reap_in (the
+-- seconds until that is so of the next silent one; null: none), forgiven (how long its own silence
+-- would be forgiven if it held no lock; null: not known now). A live worker beats every 2 seconds;
+-- one that is silent for longer is looked at again exactly when its 4 seconds are over, so that its
+-- jobs run again within 5.
 -- One that was silent itself for 6 seconds (a suspended host, a stalled server, a clock set forward)
 -- sees nobody overdue until it has watched for 4 seconds: the others were perhaps silent with it.
 -- Nor does a session younger than 5 seconds, which pgq.reap would not believe.

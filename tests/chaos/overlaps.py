@@ -14,7 +14,7 @@ from tests.chaos.history import Attempt, Execution, History, How, Job
 from tests.chaos.timeline import LAG, Spell, Timeline
 from tests.chaos.violations import Name, Violation, of_job
 
-STOPPING = 7.0
+STOPPING = 9.0
 """Seconds after the grace in which a worker waits for jobs that it told to stop."""
 
 FAREWELL = 10.0

@@ -95,8 +95,8 @@ def test_a_worker_that_is_not_heard_may_hand_its_jobs_back() -> None:
     assert named(replace(untold, events=events, processes=processes)) == set()
 
 
-def abandoned(*, second: float = 110.2, thread: bool = True) -> History:
-    """A job that is handed back while it still runs, and runs again; its process ends at 112."""
+def abandoned(*, second: float = 112.2, thread: bool = True) -> History:
+    """A job that is handed back while it still runs, and runs again; its process ends at 114."""
     history = told([(Ending.HANDED_BACK, DONE)])
     executions = changed(history.executions, 0, end=None, how=None, thread=thread)
     executions = changed(executions, 1, start=second, end=second + 1)
@@ -104,7 +104,7 @@ def abandoned(*, second: float = 110.2, thread: bool = True) -> History:
         history,
         executions=executions,
         jobs=changed(history.jobs, 0, finished_at=second + 1.1),
-        processes=changed(changed(history.processes, 0, ended=112.0), 1, ended=120.0),
+        processes=changed(changed(history.processes, 0, ended=114.0), 1, ended=120.0),
     )
 
 

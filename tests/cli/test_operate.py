@@ -104,17 +104,19 @@ def test_requeue_tells_what_became_of_each_job(session: psycopg.Connection, here
     ended = here("requeue", "4", "3", "2", "1", "99", "4")
     assert ended.code == 1
     assert ended.out.splitlines() == [
-        "ID  OUTCOME           HOLDER",
+        "ID  OUTCOME           HOLDER  REASON",
         " 1  unique key taken       2",
         " 2  already pending",
-        " 3  running",
+        " 3  running                   w-7 runs it",
         " 4  requeued",
         "99  not found",
     ]
     assert statuses(session) == {1: "failed", 2: "pending", 3: "running", 4: "pending"}
     forced = here("requeue", "--force", "3", "2", "--output", "csv")
     assert (forced.code, forced.err) == (0, "")
-    assert forced.out == "id,outcome,holder\n2,already pending,\n3,requeued,\n"
+    assert forced.out == (
+        "id,outcome,holder,reason\n2,already pending,,\n3,requeued,,w-7 may still run it\n"
+    )
     assert audited(session) == [("requeue", 1), ("requeue", 1)]
 
 

@@ -83,6 +83,33 @@ def test_a_dry_run_of_a_reap_changes_nothing(session: psycopg.Connection, here: 
     assert jobs.rows(session, "select * from pgq.audit") == []
 
 
+def test_a_dry_run_of_a_reap_ends_no_session_of_a_lost_attempt(
+    session: psycopg.Connection, here: Here, shared: str
+) -> None:
+    lose(session, 1)
+    session.execute("update pgq.jobs set lease = 11 where id = 1")
+    with psycopg.connect(shared, application_name=f"pgq-job-1-{11:016x}") as own:
+        here("reap", "--dry-run")
+        own.execute("select pg_catalog.pg_sleep(0.1)")
+
+        here("reap")
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            own.execute("select pg_catalog.pg_sleep(60)")
+
+
+@pytest.mark.parametrize("verb", [["reap"], ["requeue", "--stuck"]], ids=["reap", "stuck"])
+def test_a_reap_works_whatever_isolation_the_database_has_as_a_default(
+    session: psycopg.Connection, here: Here, monkeypatch: pytest.MonkeyPatch, verb: list[str]
+) -> None:
+    lose(session, 1)
+    monkeypatch.setenv("PGOPTIONS", "-c default_transaction_isolation=serializable")
+
+    ended = here(*verb)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert jobs.row(session, 1)["status"] == "pending"
+
+
 def test_thousands_of_lost_jobs_go_back_in_bounded_transactions(
     session: psycopg.Connection, here: Here
 ) -> None:
@@ -271,3 +298,15 @@ def test_a_reap_does_not_work_on_the_private_server_unasked(verb: list[str], pgq
     ended = pgq(*verb, PGQ_SERVER_HOME="/dev/null/nowhere")
     assert (ended.code, ended.out, ended.err.count("\n")) == (3, "", 1)
     assert "--embedded" in ended.err
+
+
+@pytest.mark.parametrize("verb", [["reap"], ["reap", "--dry-run"], ["requeue", "--stuck"]])
+def test_a_database_with_another_isolation_by_default_is_reaped_all_the_same(
+    shared: str, session: psycopg.Connection, pgq: Run, verb: list[str]
+) -> None:
+    lose(session, 1)
+
+    ended = pgq(*verb, dsn=shared, PGOPTIONS="-c default_transaction_isolation=serializable")
+
+    assert ended.code == 0, ended.err
+    assert jobs.row(session, 1)["status"] == ("running" if "--dry-run" in verb else "pending")

@@ -22,6 +22,7 @@ UNFINISHED = (Status.PENDING, Status.RUNNING)
 UNCHARGED = (Verb.SNOOZE, Verb.HAND_BACK)
 RECORDED = (
     Verb.FAIL, Verb.FAIL_LAST, Verb.BURY, Verb.STOP, Verb.REAP, Verb.REAP_LAST, Verb.FORCE_KILL,
+    Verb.FORCE_REQUEUE,
 )  # fmt: skip
 
 SETTLEMENTS: dict[Verb, list[Settlement]] = {

@@ -52,10 +52,15 @@ def test_a_running_job_of_a_dead_worker_may_be_requeued(conn: Connection) -> Non
     worker_id = jobs.register(conn)
     jobs.enqueue(conn)
     job = jobs.claim_one(conn, worker_id)
+    name = jobs.value(conn, "select pgq.worker_name(%s)", worker_id)
     jobs.die(conn, worker_id)
 
     assert jobs.requeue(conn, job.id) == ["requeued"]
     assert jobs.finish(conn, worker_id, job) == [job.id]
+    (attempt,) = jobs.attempts(conn, job.id)
+    assert (attempt["outcome"], attempt["attempt"], attempt["worker_id"]) == ("lost", 1, worker_id)
+    assert attempt["started_at"] is not None
+    assert attempt["error"] == f"requeued by an operator after its worker was lost: {name}"
 
 
 def test_a_running_job_of_a_live_worker_is_requeued_only_by_force(conn: Connection) -> None:
@@ -64,8 +69,15 @@ def test_a_running_job_of_a_live_worker_is_requeued_only_by_force(conn: Connecti
     job = jobs.claim_one(conn, worker_id)
 
     assert jobs.requeue(conn, job.id) == ["running"]
-    assert jobs.requeue(conn, job.id, force=True) == ["requeued"]
+    assert jobs.attempts(conn, job.id) == []
+    answer = "select outcome, worker_id from pgq.requeue(array[%s::bigint], true)"
+    (forced,) = jobs.rows(conn, answer, job.id)
+    assert forced == {"outcome": "requeued", "worker_id": worker_id}
     assert jobs.finish(conn, worker_id, job) == [job.id]
+    (attempt,) = jobs.attempts(conn, job.id)
+    assert (attempt["outcome"], attempt["attempt"], attempt["worker_id"]) == ("lost", 1, worker_id)
+    name = jobs.value(conn, "select pgq.worker_name(%s)", worker_id)
+    assert attempt["error"] == f"requeued by an operator by force: {name} may still run it"
 
 
 def test_a_cancel_is_answered_row_by_row(conn: Connection) -> None:

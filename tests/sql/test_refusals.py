@@ -37,6 +37,16 @@ def refuse(conn: Connection, state: str = "P0001") -> None:
     conn.execute(REFUSE.replace("{state}", state).encode())
 
 
+def refuse_at_commit(conn: Connection) -> None:
+    """The same as a constraint that is checked at the end of the transaction."""
+    refuse(conn)
+    conn.execute("drop trigger refuse on pgq.jobs")
+    conn.execute(
+        "create constraint trigger refuse after update on pgq.jobs deferrable initially deferred"
+        " for each row execute function pg_temp.refuse()"
+    )
+
+
 def heal(conn: Connection) -> None:
     conn.execute("drop trigger refuse on pgq.jobs")
 
@@ -54,6 +64,15 @@ def test_of_21_lost_jobs_one_is_refused_and_20_go_back(conn: Connection) -> None
     assert jobs.row(conn, bad.job_id)["status"] == "running"
     assert jobs.attempts(conn, bad.job_id) == []
     assert jobs.counted(conn)["retried"] == 20
+
+
+def test_what_is_refused_at_commit_undoes_no_other(conn: Connection) -> None:
+    bad, good = lose(conn, ["bad", "good"])
+    refuse_at_commit(conn)
+
+    assert jobs.reap(conn) == {bad: "running", good: "pending"}
+    conn.execute("set constraints all immediate")  # as a commit does
+    assert jobs.value(conn, "select job_id from pgq.refusals") == bad
 
 
 def test_a_payload_beyond_a_lowered_limit_keeps_no_other_job_running(conn: Connection) -> None:
@@ -104,7 +123,9 @@ def test_an_operator_tries_a_refused_job_again_at_once_and_once(conn: Connection
     jobs.reap(conn)
     conn.execute("update pgq.refusals set refused_at = refused_at - interval '1 second'")
     now = jobs.now(conn)
-    call = worker_calls.reap_by_hand(limit=10, seen_at=now, began_at=now, actor="ann")
+    call = worker_calls.reap_by_hand(
+        limit=10, seen_at=now, began_at=now, actor="ann", rehearsal=False
+    )
 
     assert [(job.job_id, job.error) for job in db.run(conn, call)] == [(job_id, "not this one")]
     assert db.run(conn, call) == []

@@ -23,8 +23,9 @@ from tests.support import jobs
 from tests.support.jobs import Connection, Row, Settlement
 
 LAST_ATTEMPT = {Verb.FAIL_LAST, Verb.REAP_LAST}
-CHARGED = {
+RECORDED = {
     Verb.FAIL, Verb.FAIL_LAST, Verb.BURY, Verb.STOP, Verb.REAP, Verb.REAP_LAST, Verb.FORCE_KILL,
+    Verb.FORCE_REQUEUE,
 }  # fmt: skip
 WISHES = {Verb.CANCEL, Verb.KILL, Verb.FORCE_KILL}
 LEGAL = sorted(TRANSITIONS)
@@ -113,8 +114,8 @@ def test_a_legal_verb_lands(conn: Connection, status: Status, verb: Verb) -> Non
     assert row["status"] == TRANSITIONS[status, verb]
     assert (row["cancel_requested_at"] is not None) == (verb in WISHES)
     assert (row["kill_requested_at"] is not None) == (verb in WISHES - {Verb.CANCEL})
-    charged = status is Status.RUNNING and verb in CHARGED
-    assert len(jobs.attempts(conn, subject.claim.id)) == recorded + charged
+    ended = status is Status.RUNNING and verb in RECORDED
+    assert len(jobs.attempts(conn, subject.claim.id)) == recorded + ended
 
 
 @named(ILLEGAL)

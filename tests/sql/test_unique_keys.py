@@ -110,7 +110,9 @@ def test_a_requeue_into_a_taken_key_leaves_that_job_and_sends_the_others(
     answers = jobs.rows(conn, "select * from pgq.requeue(%s)", ids)
 
     taken = [answer for answer in answers if answer["outcome"] != "requeued"]
-    assert taken == [{"id": ids[13], "outcome": "unique key taken", "holder": newer}]
+    assert taken == [
+        {"id": ids[13], "outcome": "unique key taken", "holder": newer, "worker_id": None}
+    ]
     assert jobs.row(conn, ids[13]) == before
     assert {jobs.row(conn, job_id)["status"] for job_id in ids if job_id != ids[13]} == {"pending"}
     (audit,) = jobs.rows(conn, "select * from pgq.audit")

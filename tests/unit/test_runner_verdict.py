@@ -48,6 +48,15 @@ def test_a_result_that_cannot_be_kept_is_a_note() -> None:
     )
 
 
+def test_a_coroutine_that_nobody_awaits_is_no_result() -> None:
+    async def work() -> None: ...
+
+    verdict = returned(work())
+
+    assert isinstance(verdict, Buried)
+    assert "make the handler an `async def`" in verdict.error
+
+
 def test_signals_and_misfits_have_verdicts_of_their_own() -> None:
     assert raised(handler(), JOB, pgq.Cancel("gone")) == Cancelled("gone")
     assert raised(handler(), JOB, Misfit("no a")) == Buried("payload does not fit: no a")

@@ -1,10 +1,13 @@
 """What a worker and its child processes tell each other arrives as it was said."""
 
+import logging
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from pgq.model import Buried, Cancelled, Done, Failed, HandedBack, Snoozed, Verdict
+from pgq.runner.forward import Forwarder
 from pgq.runner.wire import (
     Answer,
     Frames,
@@ -99,3 +102,24 @@ def test_a_message_above_the_limit_is_refused_before_it_is_there() -> None:
 def test_anything_else_is_no_message(frame: bytes) -> None:
     with pytest.raises(ValueError, match="not a message of a child"):
         unpack_up(frame)
+
+
+@pytest.mark.parametrize(
+    ("odd", "sent"),
+    [
+        ({"created": 7}, Logged(0, "shop", 20, 7.0, "sold", None)),
+        ({"name": None}, Logged(0, "None", 20, 1.5, "sold", None)),
+        ({"levelno": 20.0}, Logged(0, "shop", 20, 1.5, "sold", None)),
+        ({"created": "yesterday"}, None),
+    ],
+)
+def test_a_record_that_is_not_as_it_should_be_is_sent_so_or_not_at_all(
+    odd: dict[str, Any], sent: Logged | None
+) -> None:
+    told: list[Up] = []
+    usual = {"name": "shop", "levelno": 20, "created": 1.5, "msg": "sold"}
+
+    Forwarder(told.append).handle(logging.makeLogRecord(usual | odd))
+
+    arrived = [unpack_up(frame) for message in told for frame in cut(pack_up(message))]
+    assert arrived == ([] if sent is None else [sent])

@@ -282,6 +282,15 @@ def leave_a_child(line: str) -> None:
     subprocess.Popen(["sh", "-c", 'exec 9>"$0"; echo up >&9; sleep 300', line])
 
 
+@app.job("block the loop")
+async def block_the_loop() -> None:
+    """Let nothing else happen on the worker's own event loop until there is a file `go`."""
+    desk("blocking").touch()
+    until = time.monotonic() + 60
+    while not desk("go").exists() and time.monotonic() < until:
+        time.sleep(0.01)  # noqa: ASYNC251 - the fault on purpose
+
+
 @app.job("tick")
 async def tick() -> None:
     """Something on the worker's own event loop."""

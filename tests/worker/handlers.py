@@ -75,6 +75,29 @@ async def block_the_loop(seconds: float) -> None:
     time.sleep(seconds)  # noqa: ASYNC251 - the fault on purpose
 
 
+@app.job("block at the end")
+async def block_at_the_end(job: pgq.Job) -> None:
+    """Run until asked to stop; then let nothing else happen in the event loop."""
+    desk(f"started-{job.attempt}").touch()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        time.sleep(60)  # noqa: ASYNC251 - the fault on purpose
+
+
+@app.job("clean up")
+async def clean_up(job: pgq.Job) -> None:
+    """Run until asked to stop; then clean up for a moment once there is a file `go`."""
+    desk(f"started-{job.attempt}").touch()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        desk("asked").touch()
+        while not desk("go").exists():  # noqa: ASYNC110 - it waits for another process
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+
+
 @app.job("take all")
 async def take_all(**payload: object) -> None:
     """Whatever comes."""

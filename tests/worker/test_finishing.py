@@ -53,7 +53,7 @@ def test_a_finish_whose_reply_was_lost_is_sent_again_and_counted_once(
     assert jobs.counted(queue) == {"done": 1, "failed": 0, "retried": 0}
     log = capsys.readouterr().err
     assert log.count("database lost loop=finish") == log.count("database back loop=finish") == 1
-    assert "done=1 not_done=0 lost=0" in log
+    assert "done=1 attempts_not_done=0 leases_lost=0" in log
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_another_outcome_whose_reply_was_lost_is_sent_again_and_counted_once(
     assert (written["status"], written["attempts"], written["snoozes"]) == row
     assert len(jobs.attempts(queue, job_id)) == recorded
     assert jobs.counted(queue) == {"done": 0, "failed": 0, "retried": 0, **counted}
-    assert "done=0 not_done=1 lost=0" in capsys.readouterr().err
+    assert "done=0 attempts_not_done=1 leases_lost=0" in capsys.readouterr().err
 
 
 def test_a_job_handed_back_whose_reply_was_lost_is_pending_and_not_charged(
@@ -113,7 +113,7 @@ def test_a_job_handed_back_whose_reply_was_lost_is_pending_and_not_charged(
     row = jobs.row(queue, job_id)
     assert (row["status"], row["attempts"], row["lease"]) == ("pending", 0, None)
     assert jobs.attempts(queue, job_id) == []
-    assert "done=0 not_done=1 lost=0" in capsys.readouterr().err
+    assert "done=0 attempts_not_done=1 leases_lost=0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("answered", [True, False])

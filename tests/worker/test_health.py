@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from signal import SIGCONT, SIGSTOP
 
 import pytest
 from psycopg import sql
@@ -31,12 +32,27 @@ def guarded(queue: Connection) -> Iterator[Connection]:
 
 
 def test_a_blocked_event_loop_is_seen_from_outside(queue: Connection, fleet: Workers) -> None:
-    fleet.start(*APP, "--kind", "block the loop")
-    job_id = jobs.enqueue(queue, "block the loop", payload={"seconds": 7})
+    worker = fleet.start(*APP, "--kind", "block the loop")
+    job_id = jobs.enqueue(queue, "block the loop", payload={"seconds": 9})
+    blocked = f"job {job_id} (block the loop) has blocked the event loop for "
 
-    wait_until(queue, "select bool_or(starts_with(trouble, 'an async handler')) from pgq.workers")
+    wait_until(queue, "select bool_or(starts_with(trouble, %s)) from pgq.workers", blocked)
     wait_until(queue, "select status = 'done' from pgq.jobs where id = %s", job_id)
     wait_until(queue, "select bool_and(trouble is null) from pgq.workers")
+    assert worker.seen("out of trouble")["level"] == "info"
+    (told,) = worker.log("in trouble")
+    assert told["level"] == "warning"
+    assert told["trouble"].startswith(blocked)
+
+
+def test_a_handler_is_not_blamed_for_a_stopped_process(queue: Connection, fleet: Workers) -> None:
+    worker = fleet.hire(*APP, "--kind", "hold")
+    worker.send(SIGSTOP)
+    wait_until(queue, "select beat_at < now() - interval '5 s' from pgq.workers")
+    worker.send(SIGCONT)
+    wait_until(queue, "select beat_at > now() - interval '1 s' from pgq.workers")
+    assert jobs.value(queue, "select trouble from pgq.workers") is None
+    assert worker.log("in trouble") == []
 
 
 def test_outcomes_that_the_database_refuses_are_seen_and_written_later(
@@ -47,7 +63,7 @@ def test_outcomes_that_the_database_refuses_are_seen_and_written_later(
 
     wait_until(
         guarded,
-        "select bool_or(trouble = 'the database refuses the outcome of 1 jobs') from pgq.workers",
+        "select bool_or(trouble = 'the database refuses the outcome of 1 job') from pgq.workers",
     )
     assert "not on my watch" in worker.seen("outcome not written", job=job_id)["error"]
     guarded.execute("drop trigger refuse on pgq.jobs")
@@ -67,6 +83,7 @@ def test_a_locked_table_keeps_no_worker_from_beating(queue: Connection, fleet: W
 
     wait_until(queue, "select bool_and(status = 'done') from pgq.jobs")
     assert trouble.startswith("claim has not worked for")
+    assert worker.seen("in trouble")["trouble"].startswith("claim has not worked for")
     assert jobs.value(queue, "select max(now() - beat_at) from pgq.workers") < timedelta(seconds=4)
 
 
@@ -76,7 +93,7 @@ def test_jobs_that_do_not_stop_are_seen(queue: Connection, fleet: Workers, tmp_p
 
     wait_until(
         queue,
-        "select bool_or(trouble = '1 jobs do not stop and keep their slots: ' || %s)"
+        "select bool_or(trouble = '1 job does not stop and keeps its slot: ' || %s)"
         " from pgq.workers",
         job_id,
     )

@@ -209,7 +209,7 @@ def test_a_dead_workers_thread_is_asked_to_stop(
     assert (row["status"], row["last_error"][:12]) == ("failed", "worker lost:")
 
 
-@pytest.mark.parametrize("kind", ["ignore all", "leave a thread", "swallow"])
+@pytest.mark.parametrize("kind", ["ignore all", "leave a thread", "swallow", "block at the end"])
 def test_a_dead_workers_job_that_does_not_stop_ends_with_its_process(
     queue: Connection, elder: Connection, fleet: Workers, tmp_path: Path, kind: str
 ) -> None:

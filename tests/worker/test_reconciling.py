@@ -61,3 +61,26 @@ def test_a_handler_whose_job_was_taken_by_force_is_stopped(queue: Connection, sh
     assert ended == ["cancelled"]
     row = jobs.row(queue, job_id)
     assert (row["status"], row["attempts"]) == ("cancelled", 1)
+
+
+def test_a_job_that_was_taken_is_not_said_to_be_handed_back(
+    queue: Connection, shared: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = pgq.App()
+    runs: list[int] = []
+
+    @app.job("taken")
+    async def taken(job: pgq.Job) -> None:
+        runs.append(job.id)
+        if len(runs) == 1:
+            queue.execute("select pgq.requeue(array[%s::bigint], true)", (job.id,))
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.Event().wait()
+
+    job_id = jobs.enqueue(queue, "taken")
+    drain(shared, app)
+
+    said = capsys.readouterr().err
+    assert f"lease lost job={job_id}" in said
+    assert "handed back" not in said
+    assert (len(runs), jobs.row(queue, job_id)["status"]) == (2, "done")

@@ -1,6 +1,5 @@
 """How a worker stops: the first signal drains, the second hands back, the third ends it."""
 
-import threading
 from datetime import timedelta
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM, Signals
@@ -8,7 +7,6 @@ from signal import SIGHUP, SIGINT, SIGTERM, Signals
 import pytest
 
 import pgq
-import pgq.worker.closing
 from tests.support import jobs, workers
 from tests.support.databases import wait_until
 from tests.support.jobs import Connection
@@ -116,32 +114,41 @@ def test_the_grace_bounds_the_drain(fleet: Workers, queue: Connection, tmp_path:
     worker.send(SIGTERM)
 
     assert worker.ended() == 0
+    assert worker.said("the grace is over: handing running jobs back") == 1
     assert stopped(queue, worker)
     assert untouched(queue)
 
 
-def test_a_thread_that_does_not_stop_is_handed_back_as_the_process_ends(
-    shared: str,
-    queue: Connection,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_signal_after_the_grace_cuts_no_job_short(
+    fleet: Workers, queue: Connection, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pgq.worker.closing, "STOPPING", 0.1)
-    app = pgq.App()
-    go = threading.Event()
+    worker = holding(fleet, queue, tmp_path, "clean up", "--grace", "0.1s")
+    worker.send(SIGTERM)
+    appears(tmp_path / "asked")
 
-    @app.job("deaf")
-    def deaf() -> None:
-        workers.tell_self(SIGTERM, SIGHUP)
-        go.wait(10)
+    worker.send(SIGINT)
+    worker.seen("handing")
+    (tmp_path / "go").touch()
 
-    job_id = jobs.enqueue(queue, "deaf")
-    code = workers.run(pgq.worker.Options(dsn=shared, app=app))
-    go.set()
-
-    assert code > 128
+    assert worker.ended() == 128 + SIGINT
+    assert not worker.said("handed back while it still ran")
     assert untouched(queue)
-    assert f"handed back while it still ran job={job_id}" in capsys.readouterr().err
+
+
+def test_a_thread_that_does_not_stop_is_handed_back_as_the_process_ends(
+    queue: Connection, fleet: Workers, tmp_path: Path
+) -> None:
+    job_id = jobs.enqueue(queue, "ignore all")
+    worker = fleet.start(*APP)
+    appears(tmp_path / "started-1")
+
+    worker.send(SIGTERM)
+    worker.seen("draining")
+    worker.send(SIGINT)
+
+    assert worker.ended() == 128 + SIGINT
+    assert untouched(queue)
+    worker.seen("handed back while it still ran", job=job_id)
 
 
 def test_an_idle_worker_stops_at_the_first_signal(fleet: Workers, queue: Connection) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.support import jobs
 from tests.support.cluster import Cluster
 from tests.support.databases import wait_until
+from tests.support.jobs import Connection
 from tests.support.workers import WorkerProcess, Workers, appears
 
 APP = ("--app", "tests.worker.handlers:app", "-c", "1")
@@ -69,3 +70,23 @@ def test_an_idle_worker_without_a_database_ends_at_the_first_signal(
     worker.send(SIGTERM)
 
     assert worker.ended() == 0
+
+
+def test_a_farewell_that_is_not_answered_says_why_it_is_missing(
+    queue: Connection, fleet: Workers
+) -> None:
+    queue.execute(
+        "create function public.dawdle() returns trigger language plpgsql as"
+        " $$ begin perform pg_catalog.pg_sleep(60); return new; end $$"
+    )
+    queue.execute(
+        "create trigger dawdle before update on pgq.workers for each row"
+        " when (new.stopped_at is not null) execute function public.dawdle()"
+    )
+    worker = fleet.hire(*APP)
+
+    worker.send(SIGTERM)
+
+    assert worker.ended() == 0
+    said = worker.seen("farewell not written")
+    assert said["error"] == "no answer from the database for 10 s"

@@ -236,3 +236,23 @@ async def test_a_coroutine_has_not_stopped_while_a_thread_works_for_it() -> None
 
     assert isinstance(await stage.outcome(1), Cancelled)
     assert still == [1]
+
+
+async def test_handlers_whose_threads_never_end_leave_the_worker_its_own() -> None:
+    asyncio.get_running_loop().set_default_executor(Executor())
+    stage = Stage()
+    gate = threading.Event()
+
+    @stage.app.job("work")
+    async def work() -> None:
+        await asyncio.to_thread(gate.wait)
+
+    most = 32  # threads that an event loop has by default
+    stage.open(Isolation.ASYNC, most)
+    stage.runner.submit([job(number) for number in range(most)])
+    await settle_down()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            assert await asyncio.to_thread(gate.is_set) is False
+    finally:
+        gate.set()
