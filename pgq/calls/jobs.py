@@ -43,13 +43,15 @@ def claim(
     kinds: Sequence[str] | None,
     places: Sequence[Place] | None,
     turn: bool = False,
+    singly: bool = False,
 ) -> Call[Look]:
     """Claim at most `limit` jobs: from the remembered places, or by a full look if None.
 
+    `singly`: one by one, each that the database refuses put off.
     `turn`: if the places give nothing, a full look at the queues at which nobody else looks now.
     """
     params: dict[str, object] = {"worker_id": worker_id, "limit": limit, "kinds": kinds}
-    params["turn"] = turn
+    params |= {"turn": turn, "singly": singly}
     if places is None:
         params |= {"queues": list(queues), "priorities": None, "times": None, "ids": None}
     else:

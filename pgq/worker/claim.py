@@ -13,9 +13,18 @@ from collections.abc import Callable, Sequence
 from pgq.calls import Call
 from pgq.calls import jobs as calls
 from pgq.calls.workers import outwait_claims, set_waiting
-from pgq.errors import Conflict, ConnectionLost, Unavailable
+from pgq.errors import (
+    Conflict,
+    ConnectionLost,
+    PgqError,
+    Refused,
+    SchemaMismatch,
+    Unavailable,
+    WorkerDead,
+)
 from pgq.model import ClaimedJob, HandedBack
 from pgq.runner.interrupt import clock
+from pgq.worker import log
 from pgq.worker.lane import Lane, Take
 from pgq.worker.link import FIRST_WAIT, Link, next_wait
 from pgq.worker.reconcile import Reconciliation
@@ -28,6 +37,10 @@ FULL = 0.1
 FULL_EVERY = 1.0
 FULL_SHARE = 20
 """A full look waits for this many times what the last one took: at most 5 % of the time."""
+
+
+SINGLY = 10.0
+"""Seconds for which jobs are claimed one by one after the database refused a claim."""
 
 
 class ClaimLoop:
@@ -152,16 +165,8 @@ class ClaimLoop:
         turn = full and idle and not self._drain
         places = lane.places.next() if turn or not full else None
         full = places is None
-        call = calls.claim(
-            self._worker_id,
-            queues=lane.places.queues(),
-            limit=room,
-            kinds=lane.kinds,
-            places=places,
-            turn=turn,
-        )
         began = clock()
-        look = await self._send(call)
+        look = await self._send(self._call(lane, room, places=places, turn=turn), lane, room)
         if look is None:
             return []
         if full or turn:
@@ -179,10 +184,11 @@ class ClaimLoop:
                 self._take(job, HandedBack())
         return look.jobs
 
-    async def _send(self, call: Call[calls.Look]) -> calls.Look | None:
+    async def _send(self, call: Call[calls.Look], lane: Lane, room: int) -> calls.Look | None:
         """Claim; if the reply is lost, give back what was claimed unheard, and claim again.
 
-        None if the worker stops meanwhile.
+        One by one if the database refuses, which a single job can be the cause of. None if the
+        worker stops meanwhile.
         """
         wait = FIRST_WAIT
         lost = unheard = False
@@ -194,7 +200,11 @@ class ClaimLoop:
                 if lost and self._stopping:
                     return None
                 look = await self.link.run_once(call)
-            except (Unavailable, Conflict) as error:
+            except (SchemaMismatch, Refused, WorkerDead):
+                raise
+            except PgqError as error:
+                if not isinstance(error, Unavailable | Conflict):
+                    call = self._singly(lane, room, error)
                 lost = True
                 unheard = unheard or isinstance(error, ConnectionLost)
                 if self._stopping and not unheard:
@@ -203,6 +213,27 @@ class ClaimLoop:
                 wait = next_wait(wait)
             else:
                 return look
+
+    def _singly(self, lane: Lane, room: int, error: PgqError) -> Call[calls.Look]:
+        """Claim one by one, now and for a while; said once in that time."""
+        if clock() >= lane.singly_until:
+            log.error("claim refused: trying the jobs one by one", error=str(error))
+            lane.singly_until = clock() + SINGLY
+        return self._call(lane, room, places=None)
+
+    def _call(
+        self, lane: Lane, room: int, *, places: Sequence[calls.Place] | None, turn: bool = False
+    ) -> Call[calls.Look]:
+        singly = clock() < lane.singly_until
+        return calls.claim(
+            self._worker_id,
+            queues=lane.places.queues(),
+            limit=room,
+            kinds=lane.kinds,
+            places=None if singly else places,
+            turn=turn,
+            singly=singly,
+        )
 
     async def _give_back_unheard(self) -> None:
         if not await self.link.run_once(outwait_claims(self._worker_id)):

@@ -103,6 +103,8 @@ class Lane:
         self.pace = Pace()
         self.full_at = 0.0
         """When the next full look is due."""
+        self.singly_until = 0.0
+        """Until when jobs are claimed one by one."""
         self.idle = False
         """Whether the last look found nothing."""
         self._look_at = 0.0

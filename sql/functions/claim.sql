@@ -8,6 +8,7 @@
 -- of its last look, for jobs that commit late, and makes a full look now and then. Idle workers of
 -- a queue take turns at that: with p_turn, places that gave nothing are followed by a full look at
 -- the queues at which no other one looks at this moment.
+-- p_singly: one by one, when the database has refused a claim: see pgq.claim_singly.
 -- Returns: the claimed jobs with their new lease. attempts counts the one that now begins.
 -- Refuses: a worker that is unknown or declared dead (PGQ01), any isolation but READ COMMITTED.
 -- Locks: an advisory lock of the worker (shared); with p_turn one a queue, by trying; job rows,
@@ -24,7 +25,8 @@ create or replace function pgq.claim(
     p_priorities smallint[] default null,
     p_times timestamptz[] default null,
     p_ids bigint[] default null,
-    p_turn boolean default false
+    p_turn boolean default false,
+    p_singly boolean default false
 ) returns table (
     id bigint,
     lease bigint,
@@ -70,7 +72,14 @@ begin
     where w.id = p_worker_id and w.died_at is null and w.stopped_at is null;
     v_alive := found;
 
-    while v_alive loop
+    if v_alive and p_singly then
+        return query
+        select s.*
+        from pgq.claim_singly(p_worker_id, p_queues, p_limit, p_kinds, v_lease) as s;
+        get diagnostics v_claimed = row_count;
+        v_left := v_left - v_claimed;
+    end if;
+    while v_alive and not p_singly loop
         if v_full and v_left > 0 then
             return query select s.* from pgq.claim_suspect(p_worker_id, p_queues, p_kinds, v_lease) as s;
             get diagnostics v_claimed = row_count;

@@ -61,8 +61,7 @@ begin
         return;
     exception
         when others then
-            -- What is no fault of a row (a deadlock, a full disk, an administrator) is the caller's.
-            if left(sqlstate, 2) in ('40', '53', '55', '57', '58') then
+            if not pgq.is_fault_of_row(sqlstate) then
                 raise;
             end if;
     end;
@@ -71,7 +70,7 @@ begin
             return query select g.*, null::text from pgq.give_back(array[job_id], p_rehearsal) as g;
         exception
             when others then
-                if left(sqlstate, 2) in ('40', '53', '55', '57', '58') then
+                if not pgq.is_fault_of_row(sqlstate) then
                     raise;
                 end if;
                 v_refused := v_refused || job_id;

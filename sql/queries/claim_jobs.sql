@@ -9,5 +9,5 @@ select null, c.id, c.lease, c.queue, c.kind, c.payload, c.priority, c.scheduled_
 from pgq.claim(
     %(worker_id)s::bigint, %(queues)s::text[], %(limit)s::integer, %(kinds)s::text[],
     %(priorities)s::smallint[], %(times)s::timestamptz[], %(ids)s::bigint[],
-    %(turn)s::boolean
+    %(turn)s::boolean, %(singly)s::boolean
 ) as c

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pgq.errors import UsageError
+from pgq.runner import spawned
 from pgq.text import parse_duration
-from pgq.worker import closing
+from pgq.worker import closing, heartbeat, leaving, queries
 from tests.support.workers import PROGRAM, ROOT
 
 UNITS = ROOT / "examples" / "systemd"
@@ -38,7 +39,18 @@ def test_systemd_finds_nothing_wrong(unit: str, tmp_path: Path) -> None:
 
 def test_systemd_waits_longer_than_a_worker_needs_to_stop() -> None:
     unit = settings("pgq-worker@.service")
-    needed = closing.LAST_CLAIM + closing.STOPPING + 2 * closing.FAREWELL
+    needed = (
+        closing.LAST_CLAIM
+        + closing.STOPPING
+        + closing.FAREWELL  # the last outcomes
+        + queries.LAST
+        + 2 * heartbeat.PERIOD
+        + closing.FAREWELL  # that it stops
+        + spawned.LEAVE_WITHIN
+        + 1.0  # for those that do not leave
+        + leaving.PATIENCE
+        + leaving.EXIT
+    )
 
     left = parse_duration(unit["TimeoutStopSec"]) - parse_duration(unit["PGQ_GRACE"])
 

@@ -5,10 +5,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgq.reach import Place, Reach, reach
+from tests.support.pooler import pooling
 
 
 @contextmanager
@@ -45,6 +47,15 @@ def test_a_server_that_lets_in_is_a_standby_or_back(shared: str) -> None:
 def test_a_server_that_runs_and_refuses_is_told_from_one_that_is_down(shared: str) -> None:
     assert reach(over_tcp(shared, password="wrong")) is Reach.REFUSED
     assert reach(over_tcp(shared, user="nobody_of_this_name", password="x")) is Reach.REFUSED
+
+
+def test_a_pooler_that_lets_in_and_does_not_answer_is_silent(shared: str) -> None:
+    with pooling(shared, size=1) as pooled:
+        with psycopg.connect(pooled) as busy:
+            busy.execute("select")
+            assert reach(pooled) is Reach.SILENT
+
+        assert reach(pooled) is Reach.CLOSED
 
 
 def test_a_port_that_says_nothing_is_silent() -> None:

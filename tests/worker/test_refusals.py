@@ -1,5 +1,7 @@
 """What the database refuses one job, or one session, harms no other."""
 
+from datetime import timedelta
+
 import psycopg
 import pytest
 from psycopg import sql
@@ -21,10 +23,51 @@ when (new.status <> 'running' and old.payload ? 'cursed') execute function publi
 """
 
 
+CURSED = "insert into pgq.jobs (kind, payload) values ('take all', '{\"cursed\": 1}')"
+
+
+@pytest.mark.parametrize("spell", ["new.status = 'running'", "true"])
+def test_a_job_that_the_database_does_not_let_run_keeps_no_other_from_it(
+    db: str, spell: str
+) -> None:
+    with psycopg.connect(db, autocommit=True) as conn, starting(db, {}) as workers:
+        conn.execute(CURSE.replace("new.status <> 'running'", spell).encode())
+        conn.execute(CURSED.encode())
+        jobs.fill(conn, 20, "take all")
+        worker = workers.start(*APP)
+
+        worker.seen("claim refused")
+        wait_until(conn, "select count(*) = 20 from pgq.jobs where status = 'done'")
+        jobs.enqueue(conn, "take all")
+        wait_until(conn, "select count(*) = 21 from pgq.jobs where status = 'done'")
+
+        (cursed,) = jobs.rows(conn, "select * from pgq.jobs where status <> 'done'")
+        assert (cursed["status"], cursed["attempts"]) == ("pending", 0)
+        if spell != "true":
+            assert cursed["last_error"] == "the database refuses that it runs: cursed"
+            assert jobs.due_in(conn, cursed["id"]) > timedelta(seconds=30)
+        conn.execute("drop trigger cursed on pgq.jobs")
+        conn.execute("update pgq.jobs set scheduled_at = now() where status = 'pending'")
+        wait_until(conn, "select count(*) = 22 from pgq.jobs where status = 'done'")
+
+
+def test_a_drain_ends_although_an_outcome_is_refused_and_says_so(db: str) -> None:
+    with psycopg.connect(db, autocommit=True) as conn, starting(db, {}) as workers:
+        conn.execute(CURSE)
+        conn.execute(CURSED.encode())
+        jobs.fill(conn, 3, "take all")
+
+        worker = workers.start(*APP, "--drain")
+
+        assert worker.ended() == 1
+        assert worker.seen("outcomes not written; these jobs run again")["jobs"] == 1
+        assert jobs.counted(conn)["done"] == 3
+
+
 def test_an_outcome_that_is_refused_does_not_keep_the_others_from_being_written(db: str) -> None:
     with psycopg.connect(db, autocommit=True) as conn, starting(db, {}) as workers:
         conn.execute(CURSE)
-        conn.execute("insert into pgq.jobs (kind, payload) values ('take all', '{\"cursed\": 1}')")
+        conn.execute(CURSED.encode())
         jobs.fill(conn, 20, "take all")
         worker = workers.start(*APP)
 
@@ -58,7 +101,7 @@ def test_a_result_that_the_database_refuses_is_dropped_with_a_warning(
 def test_an_outcome_that_is_refused_is_not_tried_again_with_each_job_that_ends(db: str) -> None:
     with psycopg.connect(db, autocommit=True) as conn, starting(db, {}) as workers:
         conn.execute(CURSE)
-        conn.execute("insert into pgq.jobs (kind, payload) values ('take all', '{\"cursed\": 1}')")
+        conn.execute(CURSED.encode())
         worker = workers.start(*APP)
         worker.seen("outcome not written")
 
