@@ -36,7 +36,12 @@ def storable(text: str, limit: int) -> str:
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
+_KNOWN = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
 def _escape(match: re.Match[str]) -> str:
+    if match[0] in _KNOWN:
+        return _KNOWN[match[0]]
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 

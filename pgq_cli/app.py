@@ -87,7 +87,8 @@ def _options(
         ),
     ] = None,
     version: Annotated[  # noqa: ARG001 - its callback does it all
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """A background-job queue in PostgreSQL.

@@ -25,7 +25,7 @@ HOW_TO_NAME = "name one with --dsn, PGQ_DSN or DATABASE_URL"
 
 @contextmanager
 def connect(
-    ctx: typer.Context, *, service: bool = False, private: bool = False
+    ctx: typer.Context, *, service: bool = False, private: bool | None = None
 ) -> "Iterator[psycopg.Connection[Any]]":
     """A connection to the database of this command, whose schema is the one we need.
 
@@ -37,7 +37,7 @@ def connect(
 
 
 def open_without_check(
-    ctx: typer.Context, *, service: bool = False, private: bool = False
+    ctx: typer.Context, *, service: bool = False, private: bool | None = None
 ) -> "psycopg.Connection[Any]":
     """A connection, for what works without our schema."""
     dsn = resolve(ctx, service=service, private=private)
@@ -50,10 +50,11 @@ def open_without_check(
     return conn
 
 
-def resolve(ctx: typer.Context, *, service: bool = False, private: bool = False) -> str:
+def resolve(ctx: typer.Context, *, service: bool = False, private: bool | None = None) -> str:
     """The DSN to work on; the private server is started, and has the schema, if that is it.
 
-    `service`: this command works on by itself. `private`: --embedded was given.
+    `service`: this command works on by itself. `private`: --embedded was given; None: the command
+    has no such option.
     """
     given = named(ctx)
     if private:
@@ -67,9 +68,8 @@ def resolve(ctx: typer.Context, *, service: bool = False, private: bool = False)
             "pip install 'pgq-toolkit[embedded]'"
         )
     if service and not private and not console.is_attended():
-        raise Unavailable(
-            f"no database is named: {HOW_TO_NAME}, or work on the private server with --embedded"
-        )
+        way = "" if private is None else ", or work on the private server with --embedded"
+        raise Unavailable(f"no database is named: {HOW_TO_NAME}{way}")
     return _private_server()
 
 

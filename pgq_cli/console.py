@@ -30,8 +30,14 @@ def emit_rows(
     *,
     shown: Sequence[str] | None = None,
     empty: str = "",
+    dry_run: bool = False,
 ) -> None:
-    """Write rows in the wanted form; a table without any says `empty` on stderr instead."""
+    """Write rows in the wanted form; a table without any says `empty` on stderr instead.
+
+    A table of a dry run says of each outcome that it would be.
+    """
+    if dry_run and output is Output.TABLE:
+        rows = render.supposed(columns, rows)
     text = render.listing(columns, rows, output, shown=shown, width=width())
     emit(text, machine=output is not Output.TABLE)
     if not rows and output is Output.TABLE and empty:
@@ -75,6 +81,11 @@ def _buffer_stdout() -> None:
         sys.stdout = io.TextIOWrapper(buffered, encoding=stdout.encoding, errors=stdout.errors)
 
 
+def write_by_lines() -> None:
+    """Hand over each line of stdout as it is written, since what runs for long may be killed."""
+    _reconfigure(sys.stdout, line_buffering=True)
+
+
 def flush() -> None:
     """Hand over what was written; this is where a reader that went away is noticed."""
     if not getattr(sys.stdout, "closed", True):  # None, and whatever a handler has put in its place
@@ -98,7 +109,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def _reconfigure(stream: TextIO | None, **settings: str) -> None:
+def _reconfigure(stream: TextIO | None, **settings: str | bool) -> None:
     change = getattr(stream, "reconfigure", None)
     if change is not None:
         change(**settings)

@@ -15,9 +15,28 @@ T = TypeVar("T")
 OutputOption = Annotated[
     Output, typer.Option("--output", "-o", help="Table for people, the others for programs.")
 ]
-JobId = Annotated[int, typer.Argument(metavar="ID", help="The job's id.")]
-JobIds = Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs' ids.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would become of each job.")]
+
+
+def whole_number(value: str | int) -> int:
+    """The value of an option or argument that is a whole number, as Typer wants it read."""
+    try:
+        return int(value)
+    except ValueError:
+        raise typer.BadParameter(f"'{value}' is not a whole number") from None
+
+
+JobId = Annotated[int, typer.Argument(parser=whole_number, metavar="ID", help="The job's id.")]
+JobIds = Annotated[
+    list[int], typer.Argument(parser=whole_number, metavar="ID...", help="The jobs' ids.")
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Change nothing, and say what would become of each job. JSON and CSV look as if it "
+        "were done.",
+    ),
+]
 
 Embedded = Annotated[
     bool, typer.Option("--embedded", help="Work on the private server (pgq server).")
@@ -41,9 +60,14 @@ def instant(option: str, text: str | None) -> datetime | None:
 
 def since(option: str, text: str | None) -> timedelta | datetime | None:
     """The value of an option that takes a time, or how long ago."""
-    if text is not None and text[:4].isdigit() and "-" in text:
+    if text is None:
+        return None
+    if text[:4].isdigit() and "-" in text:
         return instant(option, text)
-    return duration(option, text)
+    try:
+        return duration(option, text)
+    except UsageError as error:
+        raise UsageError(f"{error}, or a time such as 2030-01-31T08:00:00Z") from None
 
 
 def _read(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:

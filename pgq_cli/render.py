@@ -60,6 +60,19 @@ def listing(
             assert_never(output)
 
 
+DONE = frozenset({"requeued", "cancelled", "killed", "requested", "failed"})
+"""The outcomes that say that a job was changed."""
+
+
+def supposed(columns: Sequence[str], rows: Sequence[Row]) -> list[Row]:
+    """The rows of a dry run, for people: what would be done does not read as if it were."""
+    place = columns.index("outcome")
+    return [
+        (*row[:place], f"would be {row[place]}", *row[place + 1 :]) if row[place] in DONE else row
+        for row in rows
+    ]
+
+
 def dump(value: Any, *, indent: int | None = None) -> str:
     """JSON that any terminal shows as it is: no raw control or bidirectional character."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)

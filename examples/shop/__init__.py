@@ -1,5 +1,6 @@
 """A small web shop whose work after an order runs as jobs: `pgq worker --app examples.shop:app`.
 
+It needs the extra `demo`: pip install '.[embedded,demo]' in the clone, or ./demo.sh, which does it.
 `orders` is the application's side: it stores orders and enqueues their jobs in one transaction.
 `mail`, `invoices`, `photos` and `contacts` are the handlers, a file a kind. They read these
 variables:

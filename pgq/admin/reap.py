@@ -171,15 +171,16 @@ def _batch(
     return len(jobs) == LIMIT and not dry_run
 
 
-def describe(given: Given) -> str:
-    """A dead worker and what became of its jobs, for people."""
+def describe(given: Given, *, dry_run: bool = False) -> str:
+    """A dead worker and what became of its jobs, or would, for people."""
+    would = "would be " if dry_run else ""
     counts = {
         "given back": given.pending,
         "failed with no attempt left": given.failed,
         "cancelled as was asked": given.cancelled,
         "refused by the database": given.refused,
     }
-    parts = [f"{count} {_jobs(count)} {what}" for what, count in counts.items() if count]
+    parts = [f"{count} {_jobs(count)} {would}{what}" for what, count in counts.items() if count]
     return f"{name(given.worker_id, given.host, given.pid)}, {given.proof}: {', '.join(parts)}"
 
 

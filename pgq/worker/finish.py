@@ -5,6 +5,7 @@ A lone verdict is written at once; while one batch is being written the next one
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from pgq.calls import jobs as calls
 from pgq.calls.jobs import Finished, Settled
@@ -114,6 +115,7 @@ class FinishLoop:
             return
         self.counts["done"] += len(done) - len(lost)
         self._note_lost(lost)
+        _log_written(done, lost)
 
     async def _write_settled(self, settled: list[Settled]) -> None:
         try:
@@ -124,7 +126,7 @@ class FinishLoop:
             return
         self.counts["attempts_not_done"] += len(settled) - len(lost)
         self._note_lost(lost)
-        _log_handed_back(settled, lost)
+        _log_written(settled, lost)
 
     async def _one_by_one(self, batch: Sequence[tuple[ClaimedJob, Verdict]]) -> None:
         """Write each job by itself: the database refused a batch, and one of it may be why."""
@@ -139,7 +141,7 @@ class FinishLoop:
             lost = await self.link.run(calls.finish(self._worker_id, [(job, verdict)]))
         else:
             lost = await self.link.run(calls.settle(self._worker_id, [(job, verdict)]))
-            _log_handed_back([(job, verdict)], lost)
+        _log_written([(job, verdict)], lost)
         if not lost:
             self.counts["done" if isinstance(verdict, Done) else "attempts_not_done"] += 1
         self._held.discard(job.lease)
@@ -179,14 +181,21 @@ def _cut(done: list[Finished]) -> tuple[list[Finished], list[Finished]]:
     return done[:BATCH], done[BATCH:]
 
 
-def _log_handed_back(settled: Sequence[Settled], lost: list[int]) -> None:
-    for job, verdict in settled:
-        if isinstance(verdict, HandedBack) and job.id not in lost:
-            log.info("job handed back", job=job.id, kind=job.kind, queue=job.queue)
+def _log_written(batch: Sequence[tuple[ClaimedJob, Verdict]], lost: list[int]) -> None:
+    for job, verdict in batch:
+        match verdict:
+            case HandedBack() if job.id not in lost:
+                log.info("job handed back", **_facts(job))
+            case Done(note=str(note)) if job.id not in lost:
+                log.warning("job done without its result", **_facts(job), note=note)
+
+
+def _facts(job: ClaimedJob) -> dict[str, Any]:
+    return {"job": job.id, "kind": job.kind, "queue": job.queue}
 
 
 def _log(job: ClaimedJob, verdict: Verdict) -> None:
-    facts = {"job": job.id, "kind": job.kind, "queue": job.queue}
+    facts = _facts(job)
     attempt = f"{job.attempts}/{job.max_attempts}"
     match verdict:
         case Failed(error) if job.attempts < job.max_attempts:

@@ -32,7 +32,7 @@ def cancel(
 
     with connection.connect(ctx) as conn:
         rows = do(conn, ids, dry_run=dry_run)
-    console.emit_rows(Cancellation._fields, rows, output)
+    console.emit_rows(Cancellation._fields, rows, output, dry_run=dry_run)
     if dry_run:
         console.talk("pgq: a dry run: nothing was changed")
     if not all(row.ok for row in rows):

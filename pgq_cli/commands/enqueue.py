@@ -9,7 +9,7 @@ from typing import IO, Annotated, Any
 import typer
 
 from pgq.errors import UsageError
-from pgq_cli.options import duration, instant, new_app
+from pgq_cli.options import duration, instant, new_app, whole_number
 
 app = new_app()
 
@@ -25,20 +25,39 @@ Payload = Annotated[
 ]
 File = Annotated[
     str | None,
-    typer.Option("--file", "-f", metavar="PATH", help="A line a job; - reads from stdin."),
+    typer.Option("--file", "-f", metavar="PATH", help="A file, a job a line; - reads stdin."),
 ]
-Queue = Annotated[str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="The queue.")]
-Priority = Annotated[int, typer.Option("--priority", "-p", metavar="N", help="Higher comes first.")]
+Queue = Annotated[
+    str | None,
+    typer.Option(
+        "--queue", "-q", metavar="QUEUE", help="Else as the kind's worker says, or default."
+    ),
+]
+Priority = Annotated[
+    int,
+    typer.Option(
+        "--priority",
+        "-p",
+        parser=whole_number,
+        metavar="N",
+        help="Higher comes first; below 0 too.",
+    ),
+]
 Delay = Annotated[
     str | None,
     typer.Option("--delay", metavar="DURATION", help="Due after this long: 90s, 5m, 2h, 1d."),
 ]
 At = Annotated[
-    str | None, typer.Option("--at", metavar="TIME", help="Due then: 2030-01-31T08:00:00Z.")
+    str | None, typer.Option("--at", metavar="TIME", help="Due at this time: 2030-01-31T08:00:00Z.")
 ]
 MaxAttempts = Annotated[
     int | None,
-    typer.Option("--max-attempts", metavar="N", help="Failed for good after so many attempts."),
+    typer.Option(
+        "--max-attempts",
+        parser=whole_number,
+        metavar="N",
+        help="Failed for good after so many attempts. Else as the kind's worker says, or 3.",
+    ),
 ]
 Timeout = Annotated[
     str | None, typer.Option("--timeout", metavar="DURATION", help="How long an attempt may take.")
@@ -46,7 +65,10 @@ Timeout = Annotated[
 Unique = Annotated[
     str | None,
     typer.Option(
-        "--unique", metavar="KEY", help="Not if an unfinished job has this key: then that job."
+        "--unique",
+        metavar="KEY",
+        help="At most one unfinished job has this key; if there is one, its id is printed and "
+        "nothing is enqueued.",
     ),
 ]
 

@@ -5,13 +5,15 @@ from typing import Annotated
 import typer
 
 from pgq.model import Status
-from pgq_cli.options import OutputOption, new_app, since
+from pgq_cli.options import OutputOption, new_app, since, whole_number
 from pgq_cli.render import Output
 
 app = new_app()
 
 SHOWN = ("id", "queue", "kind", "status", "attempts", "created_at", "last_error")
 
+MOST = 1_000_000
+"""Jobs that are listed at once."""
 
 Queue = Annotated[str | None, typer.Option("--queue", "-q", metavar="QUEUE", help="Of this queue.")]
 InStatus = Annotated[Status | None, typer.Option("--status", help="In this status.")]
@@ -23,8 +25,17 @@ Since = Annotated[
     str | None,
     typer.Option("--since", metavar="2h|TIME", help="Enqueued this long ago, or since then."),
 ]
+
+
+def _limit(value: str | int) -> int:
+    limit = whole_number(value)
+    if not 1 <= limit <= MOST:
+        raise typer.BadParameter(f"give a number from 1 to {MOST}")
+    return limit
+
+
 Limit = Annotated[
-    int, typer.Option("--limit", min=1, max=1_000_000, metavar="N", help="At most so many.")
+    int, typer.Option("--limit", parser=_limit, metavar="N", help=f"At most so many, up to {MOST}.")
 ]
 
 

@@ -60,7 +60,7 @@ def kill(
         rows = do(
             conn, ids, force=force, wait=patience, dry_run=dry_run, waiting=_say_waiting(wait)
         )
-    console.emit_rows(Killed._fields, rows, output)
+    console.emit_rows(Killed._fields, rows, output, dry_run=dry_run)
     _conclude(rows, dry_run=dry_run)
 
 

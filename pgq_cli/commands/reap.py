@@ -24,7 +24,9 @@ def reap(
     embedded: Embedded = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Give the jobs of dead workers back, which workers do for one another while any lives.
+    """Give the jobs of dead workers back.
+
+    Needed only when no worker is alive: live workers do it for one another.
 
     A worker that seems dead is watched for 5 seconds first. Jobs of live workers are never
     touched, and repeating it is harmless. Exit code 1 when a job could not be given back, or a
@@ -43,7 +45,7 @@ def reap(
         reaping = do(conn, dry_run=dry_run, waiting=say_waiting)
     rows = reaping.by_worker()
     if output is Output.TABLE:
-        console.emit_lines(describe(row) for row in rows)
+        console.emit_lines(describe(row, dry_run=dry_run) for row in rows)
     else:
         console.emit_rows(Given._fields, rows, output)
     conclude(reaping, dry_run=dry_run)
@@ -63,9 +65,10 @@ def conclude(reaping: "Reaping", *, dry_run: bool) -> None:
 
     refused = reaping.refused
     for job in refused[:NAMED]:
-        console.talk(f"pgq: job {job.job_id} was not given back: {job.error}")
+        became = "would not be" if dry_run else "was not"
+        console.talk(f"pgq: job {job.job_id} {became} given back: {job.error}")
     if len(refused) > NAMED:
-        console.talk(f"pgq: and {len(refused) - NAMED} more were not given back")
+        console.talk(f"pgq: and {len(refused) - NAMED} more")
     if reaping.unjudged:
         console.talk(
             f"pgq: silent workers that were left alone: {reaping.unjudged} (a claim is under way, "

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pgq.errors import UsageError
-from pgq_cli.options import DryRun, OutputOption, new_app
+from pgq_cli.options import DryRun, OutputOption, new_app, whole_number
 from pgq_cli.render import Output
 
 app = new_app()
@@ -16,7 +16,8 @@ LEFT = 100
 """So many jobs that are left to their live workers are listed."""
 
 Ids = Annotated[
-    list[int] | None, typer.Argument(metavar="ID...", help="The jobs' ids.", show_default=False)
+    list[int] | None,
+    typer.Argument(parser=whole_number, metavar="ID...", help="The jobs' ids.", show_default=False),
 ]
 Force = Annotated[
     bool,
@@ -54,7 +55,8 @@ def requeue(
 ) -> None:
     """Send failed, cancelled and done jobs back to pending: due now, attempts from 0 again.
 
-    You are not asked to confirm. Exit code 1 when a job could not be requeued.
+    A done job runs again, and does its work twice. You are not asked to confirm. Exit code 1 when
+    a job could not be requeued.
 
     With --stuck instead of ids, jobs whose worker is proven dead go back, attempts counted. How
     long a job has run proves nothing: one that a live worker runs is left alone.
@@ -65,8 +67,10 @@ def requeue(
       pgq jobs --status failed -o jsonl | jq .id | xargs pgq requeue --dry-run
       pgq requeue --stuck --dry-run
     """
-    if stuck == bool(ids):
-        raise UsageError("Missing argument 'ID...': name jobs, or give --stuck, and not both")
+    if stuck and ids:
+        raise UsageError("give the ids of jobs or --stuck, not both")
+    if not stuck and not ids:
+        raise UsageError("Missing argument 'ID...': name jobs, or give --stuck")
     if stuck:
         if force:
             raise UsageError("--force needs the ids of jobs: --stuck takes none from a live worker")
@@ -86,7 +90,7 @@ def _requeue(
 
     with connection.connect(ctx) as conn:
         rows = do(conn, ids, force=force, dry_run=dry_run)
-    console.emit_rows(Requeued._fields, rows, output)
+    console.emit_rows(Requeued._fields, rows, output, dry_run=dry_run)
     if dry_run:
         console.talk("pgq: a dry run: nothing was changed")
     if not all(row.ok for row in rows):
@@ -103,7 +107,8 @@ def _unstick(ctx: typer.Context, *, dry_run: bool, embedded: bool, output: Outpu
     with connection.connect(ctx, service=True, private=embedded) as conn:
         reaping = reap(conn, dry_run=dry_run, waiting=say_waiting)
         left = lives(conn, limit=LEFT + 1)
-    console.emit_rows(Unstuck._fields, explain(reaping, left[:LEFT]), output, shown=SHOWN)
+    rows = explain(reaping, left[:LEFT])
+    console.emit_rows(Unstuck._fields, rows, output, shown=SHOWN, dry_run=dry_run)
     if len(left) > LEFT:
         console.talk(f"pgq: of the jobs that live workers run, the {LEFT} oldest")
     conclude(reaping, dry_run=dry_run)

@@ -51,7 +51,7 @@ def stop() -> None:
 
 @app.command()
 def status(*, output: OutputOption = Output.TABLE) -> None:
-    """Show the server. The exit code is 0 when it runs and 3 when it does not.
+    """Show whether it runs, and where. The exit code is 0 when it runs and 3 when it does not.
 
     \b
     Examples:
@@ -71,7 +71,7 @@ def status(*, output: OutputOption = Output.TABLE) -> None:
 
 @app.command()
 def url() -> None:
-    """Print the address of the server, which is started where it is not running.
+    """Print its address, for psql. It is started where it is not running.
 
     \b
     Examples:

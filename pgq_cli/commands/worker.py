@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pgq.errors import UsageError
-from pgq_cli.options import Embedded, duration, new_app
+from pgq_cli.options import Embedded, duration, new_app, whole_number
 
 if TYPE_CHECKING:
     from pgq.worker import Options
@@ -33,7 +33,9 @@ class LogLevel(StrEnum):
 
 AppName = Annotated[
     str | None,
-    typer.Option("--app", envvar="PGQ_APP", metavar="MODULE:APP", help="Run its handlers."),
+    typer.Option(
+        "--app", envvar="PGQ_APP", metavar="MODULE:APP", help="The app whose handlers run the jobs."
+    ),
 ]
 Command = Annotated[
     str | None,
@@ -71,6 +73,7 @@ Concurrency = Annotated[
         "--concurrency",
         "-c",
         envvar="PGQ_CONCURRENCY",
+        parser=whole_number,
         metavar="N",
         help="Jobs at once of each way to run (async, threads, processes). Else 100 for async "
         "handlers, and twice the cores for others.",
@@ -92,7 +95,7 @@ Poll = Annotated[
         "--poll",
         envvar="PGQ_POLL",
         metavar="DURATION",
-        help="Longest time between two looks when idle.",
+        help="When idle, look for jobs at least this often; most are told of at once.",
     ),
 ]
 RecycleJobs = Annotated[
@@ -100,6 +103,7 @@ RecycleJobs = Annotated[
     typer.Option(
         "--recycle-jobs",
         envvar="PGQ_RECYCLE_JOBS",
+        parser=whole_number,
         metavar="N",
         help="Replace a process that runs handlers after so many jobs.",
     ),
@@ -109,6 +113,7 @@ RecycleMb = Annotated[
     typer.Option(
         "--recycle-mb",
         envvar="PGQ_RECYCLE_MB",
+        parser=whole_number,
         metavar="MB",
         help="Replace it also when it has grown by so much memory.",
     ),
@@ -116,7 +121,9 @@ RecycleMb = Annotated[
 Format = Annotated[
     LogFormat, typer.Option(envvar="PGQ_LOG_FORMAT", help="Form of the log, on stderr.")
 ]
-Level = Annotated[LogLevel, typer.Option(envvar="PGQ_LOG_LEVEL", help="What is logged.")]
+Level = Annotated[
+    LogLevel, typer.Option(envvar="PGQ_LOG_LEVEL", help="The least severe events that are logged.")
+]
 
 
 @app.command()
@@ -141,6 +148,9 @@ def worker(
 
     The first signal drains: nothing more is claimed, what runs may finish. The second hands
     running jobs back, the third ends at once. The current directory is on sys.path.
+
+    Exit code 0: told to end once, or drained. 1: it could not go on, the log says why. 2: wrong
+    options or app. 3: no database or schema at the start. 128 + the signal: told to end twice.
 
     \b
     Examples:
@@ -184,8 +194,9 @@ def _run(ctx: typer.Context, options: "Options", *, private: bool) -> int:
 
     from pgq.worker import run
     from pgq.worker.leaving import bound_exit
-    from pgq_cli import connection
+    from pgq_cli import connection, console
 
+    console.write_by_lines()  # what handlers print
     code = run(replace(options, dsn=connection.resolve(ctx, service=True, private=private)))
     bound_exit(code)
     return code

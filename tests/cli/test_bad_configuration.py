@@ -51,7 +51,7 @@ def refused(
     [
         (["-c", "0"], "concurrency: give a whole number from 1"),
         (["-c", "-3"], "concurrency: give a whole number from 1"),
-        (["-c", "many"], "'many' is not a valid int"),
+        (["-c", "many"], "'many' is not a whole number"),
         (["--poll", "0s"], "poll: give a duration from 0.01s"),
         (["--grace", "-1s"], "--grace: duration '-1s'"),
         (["--grace", "10"], "--grace: duration '10': write it like 90s"),

@@ -42,6 +42,13 @@ def test_the_list_of_commands_is_the_help_of_the_program(pgq: Run) -> None:
         assert f"  {name:<9}{summary}" in helped.out
 
 
+@pytest.mark.parametrize("group", [[], ["server"]])
+def test_no_word_of_a_list_of_commands_is_cut_at_80_columns(group: list[str], pgq: Run) -> None:
+    listed = pgq(*group, "--help", COLUMNS="80").out.partition("Commands:")[2]
+    assert listed
+    assert "..." not in listed
+
+
 def test_without_a_command_the_help_is_a_usage_error(pgq: Run) -> None:
     ended = pgq()
     assert (ended.code, ended.out) == (2, "")
@@ -65,11 +72,16 @@ def test_a_group_without_a_command_is_a_usage_error(arguments: list[str], pgq: R
         (["jobs", "--limit", "0"], "--limit"),
         (["jobs", "--status", "lost"], "'pending', 'running'"),
         (["jobs", "--since", "yesterday"], "--since: duration 'yesterday'"),
+        (["jobs", "--since", "yesterday"], "or a time such as 2030-01-31T08:00:00Z"),
+        (["jobs", "--limit", "many"], "'many' is not a whole number"),
         (["jobs", "--since", "2030-01-31T08:00:00"], "has no zone"),
         (["jobs", "--output", "xml"], "'table', 'json', 'jsonl', 'csv'"),
         (["show"], "Missing argument 'ID'"),
-        (["show", "one"], "'one'"),
-        (["requeue"], "Missing argument"),
+        (["show", "one"], "'ID': 'one' is not a whole number"),
+        (["requeue", "1", "one"], "'one' is not a whole number"),
+        (["enqueue", "a", "--priority", "high"], "'high' is not a whole number"),
+        (["requeue"], "Missing argument 'ID...': name jobs, or give --stuck"),
+        (["requeue", "9", "--stuck"], "give the ids of jobs or --stuck, not both"),
         (["wait", "1", "--timeout", "soon"], "--timeout: duration 'soon'"),
         (["postgresql://app:hunter2@db/shop"], "***"),
         (["jobs\x1b[2J"], "\\x1b[2J"),

@@ -155,6 +155,23 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(
     assert (after, audited(session)) == (before, [])
 
 
+@pytest.mark.parametrize(
+    ("verb", "outcome"),
+    [("requeue", "requeued"), ("cancel", "cancelled"), ("kill", "cancelled")],
+)
+def test_a_table_of_a_dry_run_does_not_say_that_it_was_done(
+    verb: str, outcome: str, session: psycopg.Connection, here: Here
+) -> None:
+    add_job(session, 1, status="failed" if verb == "requeue" else "pending")
+    add_job(session, 2, status="pending" if verb == "requeue" else "done")
+    ended = here(verb, "1", "2", "99", "--dry-run")
+    _, first, second, third = (line.split(maxsplit=1)[1] for line in ended.out.splitlines())
+    already = "already pending" if verb == "requeue" else "already done"
+    assert (first, second, third) == (f"would be {outcome}", already, "not found")
+    assert here(verb, "1", "--dry-run", "-o", "csv").out.splitlines()[1].startswith(f"1,{outcome}")
+    assert here(verb, "1").out.splitlines()[1].split(maxsplit=1)[1] == outcome
+
+
 def test_thousands_of_jobs_are_changed_in_bounded_transactions(
     session: psycopg.Connection, here: Here
 ) -> None:

@@ -44,6 +44,16 @@ def test_a_service_does_not_work_on_the_private_server_unasked(home: Path, pgq: 
     assert not home.exists()
 
 
+def test_a_health_check_is_not_told_of_an_option_that_it_does_not_have(
+    home: Path, pgq: Run
+) -> None:
+    ended = pgq("workers", "--check", PGQ_SERVER_HOME=str(home))
+    assert (ended.code, ended.out) == (3, "")
+    named = "name one with --dsn, PGQ_DSN or DATABASE_URL"
+    assert ended.err == f"pgq: no database is named: {named}\n"
+    assert not home.exists()
+
+
 def test_a_named_database_and_the_private_server_exclude_each_other(pgq: Run) -> None:
     ended = pgq("--dsn", "host=/nowhere", "worker", "--exec", "true", "--embedded")
     assert (ended.code, ended.err) == (2, "pgq: give --dsn or --embedded, not both\n")

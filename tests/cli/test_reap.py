@@ -73,6 +73,12 @@ def test_a_dry_run_of_a_reap_changes_nothing(session: psycopg.Connection, here: 
         ended = here(*verb, "--dry-run")
         assert (ended.code, ended.err) == (0, "pgq: a dry run: nothing was changed\n")
         assert "silent for 20s" in ended.out
+        assert (
+            "1 job would be given back" if verb == ["reap"] else "would be requeued"
+        ) in ended.out
+    assert json.loads(here("requeue", "--stuck", "--dry-run", "-o", "jsonl").out)["outcome"] == (
+        "requeued"
+    )
     assert jobs.row(session, 1)["status"] == "running"
     assert jobs.rows(session, "select * from pgq.audit") == []
 
@@ -126,6 +132,7 @@ def test_a_job_that_is_refused_is_named_and_the_others_go_back(
         "alter table pgq.jobs add constraint theirs check (id <> 7 or lease is not null)"
     )
     try:
+        assert "job 7 would not be given back" in here("reap", "--dry-run").err
         for reaped in (["reap"], ["reap"], ["requeue", "--stuck"]):
             ended = here(*reaped, "--output", "jsonl")
             assert ended.code == 1

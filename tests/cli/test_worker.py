@@ -57,7 +57,7 @@ def shop(tmp_path: Path) -> Path:
         ("missing:app", ["ModuleNotFoundError", "not_installed_anywhere", "(missing.py:2)"]),
         ("broken:app", ["ZeroDivisionError: division by zero", "(broken.py:2)"]),
         ("leaving:app", ["SystemExit: bye", "(leaving.py:2)"]),
-        ("hostile:app", ["ValueError: a\\x0apgq: all is well\\x1b[2J", "(hostile.py:1)"]),
+        ("hostile:app", ["ValueError: a\\npgq: all is well\\x1b[2J", "(hostile.py:1)"]),
         ("twice:app", ["kind greet has two handlers", "(twice.py:"]),
     ],
 )
@@ -135,3 +135,26 @@ def test_a_worker_runs_a_command_for_each_job(db: str, tmp_path: Path, pgq: Run)
         ended = pgq("worker", "--exec", command, "--drain", dsn=db)
         assert (ended.code, ended.out) == (0, ""), ended.err
     assert json.loads((tmp_path / "print-1").read_text()) == {"n": 1}
+
+
+LAST_WORDS = """
+import os, signal, pgq
+
+app = pgq.App()
+
+@app.job("die")
+def die():
+    print("printed before")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_a_handler_printed_is_there_although_its_worker_was_killed(
+    unbuffered: str, db: str, tmp_path: Path, pgq: Run
+) -> None:
+    (tmp_path / "last.py").write_text(LAST_WORDS)
+    with psycopg.connect(db, autocommit=True) as conn:
+        add_job(conn, 1, kind="die", **DUE)
+    ended = pgq("worker", "--app", "last:app", dsn=db, PYTHONUNBUFFERED=unbuffered)
+    assert (ended.code, ended.out) == (-9, "printed before\n"), ended.err

@@ -69,3 +69,16 @@ def test_the_variables_of_the_example_are_those_of_the_worker() -> None:
     known = set(re.findall(r'envvar="(\w+)"', source)) | {"PGQ_DSN", "PGQ_LOG_FORMAT"}
 
     assert set(settings("mail.env")) | {"PGQ_GRACE"} <= known
+
+
+def test_each_file_of_settings_that_a_unit_reads_has_an_example_and_is_installed() -> None:
+    readme = (UNITS / "README.md").read_text()
+    named = [
+        settings(unit)["EnvironmentFile"].replace("%i", "mail")
+        for unit in ("pgq-worker@.service", "pgq-check.service")
+    ]
+
+    for file in named:
+        example = Path(file).name
+        assert f"install -m 600 -D {example} {file} " in readme
+        assert settings(example)["PGQ_DSN"]

@@ -39,6 +39,7 @@ def test_the_day_passes_and_leaves_nothing_behind(server: Server, tmp_path: Path
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     assert "Everything is as it must be." in done.stdout
     assert "kill -9 of w-1" in done.stdout
+    assert "--keep keeps those" in done.stdout
     assert list(tmp_path.iterdir()) == []
     with psycopg.connect(server.dsn) as conn:
         left = conn.execute("select datname from pg_database where datname like 'pgq_demo%'")

@@ -66,5 +66,5 @@ def test_passwords_are_cut_out_of_any_text(text: str) -> None:
 
 def test_an_error_text_cannot_forge_a_second_line() -> None:
     assert explain(UsageError("a\npgq: all is well\x1b[2J"), debug=False).text == (
-        "pgq: a\\x0apgq: all is well\\x1b[2J"
+        "pgq: a\\npgq: all is well\\x1b[2J"
     )

@@ -22,7 +22,7 @@ def test_a_table_is_for_people() -> None:
     assert listing(COLUMNS, ROWS, Output.TABLE).splitlines() == [
         "   ID  NAME   AT                    TOOK   OK    PAYLOAD        NOTE",
         '    7  00042  2030-01-31T08:00:00Z  1m30s  true  {"to": "Zoë"}',
-        "12345  1e5    2030-01-31T08:00:00Z                              two\\x0alines",
+        "12345  1e5    2030-01-31T08:00:00Z                              two\\nlines",
     ]
 
 
@@ -48,7 +48,7 @@ def test_csv_has_a_heading_and_a_line_a_row() -> None:
     assert listing(COLUMNS, ROWS, Output.CSV).splitlines() == [
         "id,name,at,took,ok,payload,note",
         '7,00042,2030-01-31T08:00:00.123Z,90.0,true,"{""to"": ""Zoë""}",',
-        "12345,1e5,2030-01-31T08:00:00.123Z,,,,two\\x0alines",
+        "12345,1e5,2030-01-31T08:00:00.123Z,,,,two\\nlines",
     ]
 
 

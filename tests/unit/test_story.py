@@ -68,7 +68,7 @@ def test_people_see_what_is_there() -> None:
     [
         ({"fraction": 0.4, "note": "page 3 of 7"}, "40% page 3 of 7"),
         ({"fraction": 1}, "100%"),
-        ({"fraction": 0, "note": "\x1b[2J\nstatus  done"}, r"0% \x1b[2J\x0astatus  done"),
+        ({"fraction": 0, "note": "\x1b[2J\nstatus  done"}, r"0% \x1b[2J\nstatus  done"),
         ({"fraction": 10**400}, '{"fraction": 1' + "0" * 400 + "}"),
         ("half way", '"half way"'),
     ],

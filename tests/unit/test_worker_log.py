@@ -35,8 +35,9 @@ def test_text_is_time_level_event_and_fields() -> None:
         ("a=b", '"a=b"'),
         ('say "x"', r'"say \"x\""'),
         ("back\\slash", r'"back\\slash"'),
-        ("tab\tbed", r'"tab\x09bed"'),
-        ("line\nfeed", r'"line\x0afeed"'),
+        ("tab\tbed", r'"tab\tbed"'),
+        ("line\nfeed", r'"line\nfeed"'),
+        (r"no line\nfeed", r'"no line\\nfeed"'),
         ("\x1b[31mred", r"\x1b[31mred"),
         ("\u202etxt", r"\u202etxt"),
         ("\ud800", r"\ud800"),
@@ -77,7 +78,7 @@ def test_a_traceback_is_written_in_indented_lines_for_people() -> None:
     made = record("worker cannot go on", traceback="Traceback\n  File\nOSError: a\rb\n")
 
     assert TextFormatter().format(made).split("\n")[1:] == [
-        "  Traceback", "    File", r"  OSError: a\x0db"
+        "  Traceback", "    File", r"  OSError: a\rb"
     ]  # fmt: skip
     assert "\n" not in JsonFormatter().format(made)
 

@@ -121,7 +121,7 @@ MISFITS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (keys, {"to": "ann", "count": True}, "count: must be a whole number, not True"),
     (keys, {"to": "ann", "count": 1.5}, "count: must be a whole number, not 1.5"),
     (keys, {"to": "ann", "count": None}, "count: must be a whole number, not None"),
-    (keys, {"to": "ann", "x\n2030 forged": 1}, "the handler takes no 'x\\\\x0a2030 forged'"),
+    (keys, {"to": "ann", "x\n2030 forged": 1}, "the handler takes no 'x\\\\n2030 forged'"),
     (anything, {"rest": {}}, "the payload lacks 'to'"),
     (optional, {"to": 5}, "to: must be a string, not 5"),
     (order, {"number": 7}, "the payload lacks 'lines'"),

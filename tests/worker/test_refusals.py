@@ -77,6 +77,27 @@ def test_an_outcome_that_is_refused_does_not_keep_the_others_from_being_written(
         wait_until(conn, "select count(*) = 21 from pgq.jobs where status = 'done'")
 
 
+def test_a_result_that_the_database_refuses_is_dropped_with_a_warning(
+    db: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = pgq.App()
+
+    @app.job("report")
+    async def report() -> str:
+        return "x"
+
+    with psycopg.connect(db, autocommit=True) as conn:
+        conn.execute("alter table pgq.jobs add constraint theirs check (result is null)")
+        job_id = jobs.enqueue(conn, "report", payload={})
+        drain(db, app)
+        assert jobs.row(conn, job_id)["status"] == "done"
+
+    lines = capsys.readouterr().err.splitlines()
+    (said,) = [line for line in lines if " job done without its result " in line]
+    assert f" warning job done without its result job={job_id} kind=report " in said
+    assert "theirs" in said
+
+
 def test_an_outcome_that_is_refused_is_not_tried_again_with_each_job_that_ends(db: str) -> None:
     with psycopg.connect(db, autocommit=True) as conn, starting(db, {}) as workers:
         conn.execute(CURSE)

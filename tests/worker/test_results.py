@@ -45,7 +45,7 @@ UNKEPT: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", UNKEPT)
 def test_a_result_that_cannot_be_kept_leaves_the_job_done_with_a_note(
-    work_off: WorkOff, queue: Connection, name: str
+    work_off: WorkOff, queue: Connection, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result, reason = UNKEPT[name]
     runs = []
@@ -59,6 +59,9 @@ def test_a_result_that_cannot_be_kept_leaves_the_job_done_with_a_note(
     assert (row["status"], row["result"], len(runs)) == ("done", None, 1)
     assert row["last_error"].startswith("result dropped: ")
     assert reason in row["last_error"]
+    lines = capsys.readouterr().err.splitlines()
+    (said,) = [line for line in lines if " job done without its result " in line]
+    assert f" warning job done without its result job={row['id']} kind=work " in said
     assert jobs.attempts(queue, row["id"]) == []
     with pytest.raises(pgq.ResultDropped, match="result dropped"):
         pgq.wait(queue, row["id"])

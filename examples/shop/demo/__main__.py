@@ -25,6 +25,8 @@ from examples.shop.demo.workers import ROOT
 from pgq import db, embedded
 from pgq.errors import PgqError
 
+STOP = "pgq server stop    # the private server runs until then"
+
 
 def main() -> int:
     """Run the demonstration; gives the exit code, 0 if all was as it must be."""
@@ -61,6 +63,8 @@ def _run(*, keep: bool) -> int:
             )
         if keep:
             print(f"Kept: the database, and the files in {folder}")
+    if passed and not keep:
+        print("Its workers have ended, its database and files are gone; --keep keeps those.")
     print(_how_to_go_on(dsn if keep else None))
     return 0 if passed else 1
 
@@ -122,6 +126,7 @@ def _how_to_go_on(kept: str | None) -> str:
         "pgq show ID",
         "pgq stats --output json",
         f'psql "{url}" -c "select queue, status, count(*) from pgq.jobs group by 1, 2"{no_psql}',
+        *([] if os.environ.get("PGQ_DSN") else [STOP]),
     ]
     return "\nTo go on:\n" + "\n".join(f"  {line}" for line in lines)
 
