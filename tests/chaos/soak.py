@@ -59,13 +59,13 @@ def run(options: Options) -> dict[str, Any]:
         codes = {name: _stop(worker) for name, worker in workers.items()}
     found = _trends(observer, options)
     wrong = growing(found)
-    looked = len(observer.queue)
-    if done + failed != stream.enqueued + looked:
-        wrong.append(f"{stream.enqueued + looked} jobs enqueued, {done} done, {failed} failed")
+    enqueued = stream.enqueued + len(observer.queue)  # whose every look is a job, too
+    if done + failed != enqueued:
+        wrong.append(f"{enqueued} jobs enqueued, {done} done, {failed} failed")
     wrong += [f"{name} ended with code {code}" for name, code in codes.items() if code]
     return {
         "versions": {"postgresql": stage.version},
-        "jobs": {"enqueued": stream.enqueued, "done": done, "failed": failed},
+        "jobs": {"enqueued": enqueued, "done": done, "failed": failed},
         "trends": {name: [asdict(trend) for trend in series] for name, series in found.items()},
         "violations": wrong,
         "series": {
