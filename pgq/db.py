@@ -144,12 +144,15 @@ def connect(
     connect_timeout: int = 10,
     insist: bool = False,
 ) -> psycopg.Connection[Any]:
-    """Open a connection in autocommit mode; Unavailable if there is none to be had."""
+    """Open a connection in autocommit mode; Unavailable if there is none to be had.
+
+    It prepares nothing by itself: through a pooler the next statement may run in another session.
+    """
     info = conninfo(
         dsn, application_name=application_name, connect_timeout=connect_timeout, insist=insist
     )
     with connect_errors(dsn):
-        conn = psycopg.connect(info, autocommit=True)
+        conn = psycopg.connect(info, autocommit=True, prepare_threshold=None)
     set_json_loads(read_json, conn)
     return conn
 
@@ -157,11 +160,10 @@ def connect(
 async def connect_async(
     dsn: str, *, application_name: str, insist: bool = False
 ) -> psycopg.AsyncConnection[Any]:
-    """Open an async connection in autocommit mode; Unavailable if there is none to be had."""
+    """The same, async."""
+    info = conninfo(dsn, application_name=application_name, insist=insist)
     with connect_errors(dsn):
-        conn = await psycopg.AsyncConnection.connect(
-            conninfo(dsn, application_name=application_name, insist=insist), autocommit=True
-        )
+        conn = await psycopg.AsyncConnection.connect(info, autocommit=True, prepare_threshold=None)
     set_json_loads(read_json, conn)
     return conn
 

@@ -56,7 +56,6 @@ class _Session:
 
     def _prepare(self) -> None:
         if db.run(self.conn, calls.session()).pid != self.conn.info.backend_pid:
-            self.conn.prepare_threshold = None
             return
         with db.driver_errors():
             # What the server forgets of this session in a crash is done again: another beat,

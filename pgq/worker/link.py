@@ -133,7 +133,6 @@ class Link:
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
         conn = await db.connect_async(self._dsn, application_name=f"pgq worker {self.name}")
         try:
-            # Prepared at first use, but not through a pooler, where the next session may answer.
             answering = await self._ask(conn, session())
             pooled = answering.pid != conn.info.backend_pid
             if not pooled:
@@ -145,7 +144,8 @@ class Link:
         except BaseException:
             await conn.close()
             raise
-        conn.prepare_threshold = None if pooled else 0
+        if not pooled:
+            conn.prepare_threshold = 0  # prepared at first use
         self._descriptor = conn.fileno()
         fork.own(self._descriptor)
         return conn

@@ -212,6 +212,14 @@ async def log_much(lines: int) -> None:
         logging.getLogger("shop").warning("line %s %s", number, "x" * 100)
 
 
+@app.job("ask often")
+def ask_often(job: pgq.Job) -> None:
+    """Send the database one statement again and again."""
+    with job.connect() as conn:
+        for _ in range(100):
+            conn.execute("select %s::bigint", [job.id])
+
+
 @app.job("sleep in the database")
 def sleep_in_the_database(job: pgq.Job) -> None:
     """Run a statement that takes long on a connection of the job's own."""

@@ -94,6 +94,17 @@ def test_a_handler_in_a_process_works_through_a_pooler(crew: Workers, direct: Co
     wait_until(direct, "select status = 'failed' from pgq.jobs where id = %s", crashing)
 
 
+def test_what_a_handler_asks_again_and_again_is_answered_through_a_pooler(
+    crew: Workers, direct: Connection
+) -> None:
+    jobs.fill(direct, 8, "ask often")
+
+    crew.hire(*APP, "-c", "4")
+
+    wait_until(direct, "select count(*) = 8 from pgq.jobs where status = 'done'")
+    assert jobs.counted(direct)["retried"] == 0
+
+
 def test_a_job_that_waits_for_its_own_query_is_killed_through_a_pooler(
     between: Pooler, crew: Workers, direct: Connection
 ) -> None:
