@@ -123,10 +123,9 @@ def reap(
 
     Where a worker seems dead, all are watched for 5 seconds first; `waiting` is called before. Who
     falls silent meanwhile is left to the next reap. A dry run takes the first batch and gives it
-    back: nothing is changed. The connection is in no transaction, and begins its own from now on
-    at READ COMMITTED, whatever the database has as a default.
+    back: nothing is changed. The connection is in no transaction, and begins its own at
+    READ COMMITTED.
     """
-    conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     reaping, watch = Reaping(), Watch()
     look = _watch(conn, watch, waiting)
     began_at = look.at

@@ -41,7 +41,7 @@ begin
                 set died_at = now(), waiting = false
                 where w.id = v_worker.id and w.beat_at < now() - interval '4 seconds';
             exception
-                -- The application's own trigger or constraint: the other dead ones are found all the same.
+                -- The application's own trigger or constraint: the others are found all the same.
                 when raise_exception or integrity_constraint_violation or data_exception then
                     raise warning 'worker % could not be marked dead: %', v_worker.id, sqlerrm;
             end;

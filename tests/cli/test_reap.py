@@ -97,19 +97,6 @@ def test_a_dry_run_of_a_reap_ends_no_session_of_a_lost_attempt(
             own.execute("select pg_catalog.pg_sleep(60)")
 
 
-@pytest.mark.parametrize("verb", [["reap"], ["requeue", "--stuck"]], ids=["reap", "stuck"])
-def test_a_reap_works_whatever_isolation_the_database_has_as_a_default(
-    session: psycopg.Connection, here: Here, monkeypatch: pytest.MonkeyPatch, verb: list[str]
-) -> None:
-    lose(session, 1)
-    monkeypatch.setenv("PGOPTIONS", "-c default_transaction_isolation=serializable")
-
-    ended = here(*verb)
-
-    assert (ended.code, ended.err) == (0, "")
-    assert jobs.row(session, 1)["status"] == "pending"
-
-
 def test_thousands_of_lost_jobs_go_back_in_bounded_transactions(
     session: psycopg.Connection, here: Here
 ) -> None:

@@ -51,22 +51,6 @@ def test_a_worker_whose_lock_is_gone_is_dead_after_four_seconds(elder: Connectio
     assert jobs.due_in(elder, job_id) <= timedelta(0)
 
 
-def test_a_worker_that_cannot_be_marked_dead_keeps_no_other_from_it(elder: Connection) -> None:
-    odd, _ = silent_worker(elder, lock_key=LOCK, silence=JUST_SILENT)
-    _, job_id = silent_worker(elder, lock_key=LOCK + 1, silence=JUST_SILENT)
-    elder.execute(
-        "create function pg_temp.spare() returns trigger language plpgsql as $$ begin"
-        f" if new.id = {odd} and new.died_at is not null then raise 'not this one'; end if;"
-        " return new; end $$;"
-        "create trigger spare before update on pgq.workers"
-        " for each row execute function pg_temp.spare()".encode()
-    )
-    try:
-        assert jobs.reap(elder) == {job_id: "pending"}
-    finally:
-        elder.execute("drop trigger spare on pgq.workers")
-
-
 def test_a_worker_whose_lock_is_gone_may_be_silent_for_less(elder: Connection) -> None:
     worker_id, _ = silent_worker(elder, lock_key=LOCK, silence=3 * SECOND)
 

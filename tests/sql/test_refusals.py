@@ -174,3 +174,23 @@ def test_a_lost_job_goes_back_before_or_after_its_worker_is_forgotten(
     row = jobs.row(conn, job_id)
     assert (row["attempts"], row["losses"], row["worker_id"]) == (1, 1, None)
     assert jobs.due_in(conn, job_id).total_seconds() == 0
+
+
+def test_a_worker_that_cannot_be_marked_dead_keeps_no_other_from_it(elder: Connection) -> None:
+    silent: list[tuple[int, int]] = []
+    for lock_key in (4711, 4712):  # nobody holds them
+        worker_id = jobs.register(elder, lock_key=lock_key)
+        jobs.enqueue(elder)
+        silent.append((worker_id, jobs.claim_one(elder, worker_id).id))
+        jobs.fall_silent(elder, worker_id)
+    elder.execute(
+        "create function pg_temp.spare() returns trigger language plpgsql as $$ begin"
+        f" if new.id = {silent[0][0]} and new.died_at is not null then raise 'not him'; end if;"
+        " return new; end $$;"
+        "create trigger spare before update on pgq.workers"
+        " for each row execute function pg_temp.spare()".encode()
+    )
+    try:
+        assert jobs.reap(elder) == {silent[1][1]: "pending"}
+    finally:
+        elder.execute("drop trigger spare on pgq.workers")

@@ -217,15 +217,20 @@ async def asked_to_stop(isolation: Isolation, word: Callable[[], Any]) -> Stage:
     return stage
 
 
-async def test_a_coroutine_has_not_stopped_while_a_thread_works_for_it() -> None:
-    asyncio.get_running_loop().set_default_executor(Executor())
-    stage = Stage()
-    gate = threading.Event()
+def in_threads_of_the_loop() -> tuple[Stage, threading.Event]:
+    """A stage for async handlers that wait in a thread of the event loop, until this is set."""
+    stage, gate = Stage(), threading.Event()
 
     @stage.app.job("work")
     async def work() -> None:
         await asyncio.to_thread(gate.wait)
 
+    return stage, gate
+
+
+async def test_a_coroutine_has_not_stopped_while_a_thread_works_for_it() -> None:
+    asyncio.get_running_loop().set_default_executor(Executor())
+    stage, gate = in_threads_of_the_loop()
     stage.open(Isolation.ASYNC)
     stage.runner.submit([job()])
     await settle_down()
@@ -240,13 +245,7 @@ async def test_a_coroutine_has_not_stopped_while_a_thread_works_for_it() -> None
 
 async def test_handlers_whose_threads_never_end_leave_the_worker_its_own() -> None:
     asyncio.get_running_loop().set_default_executor(Executor())
-    stage = Stage()
-    gate = threading.Event()
-
-    @stage.app.job("work")
-    async def work() -> None:
-        await asyncio.to_thread(gate.wait)
-
+    stage, gate = in_threads_of_the_loop()
     most = 32  # threads that an event loop has by default
     stage.open(Isolation.ASYNC, most)
     stage.runner.submit([job(number) for number in range(most)])
